@@ -1,4 +1,4 @@
-"""The report's charts as SVG text: drawn once, here, so that the report needs no script and prints as it looks.
+"""Charts as SVG text: rendered once, so that the report needs no script and prints as it looks.
 
 Colours are the page's CSS variables, so a chart follows the reader's light or dark mode; priorities also differ by dash
 and shape.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-# Where to write the name of each curve of a chart, so that it stands beside its own curve and on no other. Pure.
+# Places for the names of curves, so that each is beside its own curve and on no other. Pure.
 
 
 HEIGHTS = tuple(number / 40 for number in range(2, 39))  # shares at which a name may stand
@@ -25,9 +25,9 @@ Curve = list[tuple[float, float]]  # share reached, delay; both rising
 
 
 def label_spots(rows: Sequence[dict[str, Any]], wide_range: float) -> list[dict[str, Any]]:
-    """For each level a spot: delay_s, share, text; the most urgent level has the first choice.
+    """A place for the name of each level: delay_s, share, text; the most urgent level chooses first.
 
-    Names are written to the right of their spot: it is where the next curve on the right is farthest.
+    A name is to the right of its place, where the distance to the next curve on the right is largest.
     """
     curves: dict[str, Curve] = {}
     for row in rows:
@@ -48,7 +48,7 @@ def label_spots(rows: Sequence[dict[str, Any]], wide_range: float) -> list[dict[
 
 
 def wide(delays: Sequence[float], wide_range: float) -> bool:
-    """Whether delays are so different that their axis is logarithmic; those of 0 do not count."""
+    """Whether the delays need a logarithmic axis; delays of 0 do not count."""
     known = [delay for delay in delays if delay > 0]
     return bool(known) and max(known) / min(known) > wide_range
 
@@ -56,7 +56,7 @@ def wide(delays: Sequence[float], wide_range: float) -> bool:
 def _free_width(
     curve: Curve, others: list[Curve], height: float, at: Callable[[float], float], end: float
 ) -> float:
-    """How far to the right of the curve nothing else is, around this height."""
+    """The free width to the right of the curve at this height."""
     own = at(_when(curve, height))
     ends = [end, at(_when(curve, height + HALF))]
     for other in others:
@@ -83,7 +83,7 @@ EDGE = 1.08  # how far a logarithmic axis goes beyond the data
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "aria": False,  # the whole chart has a label; one for each mark would be most of the page
-    # The reader's font may be a tenth wider than the one that labels are measured with here.
+    # The reader's font may be 10 % wider than the one in which labels are measured here.
     "padding": {"left": 18, "right": 5, "top": 5, "bottom": 5},
     "font": "Helvetica, Arial, sans-serif",
     "view": {"stroke": None},
@@ -121,7 +121,7 @@ CONFIG: dict[str, Any] = {
 
 
 def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
-    """A chart of these; they are data, which nobody needs to hold against Vega's schema one by one."""
+    """A chart of these rows, without validating them against Vega's schema one by one."""
     import altair as alt
     from altair.utils.schemapi import debug_mode
 
@@ -149,7 +149,7 @@ def delay_axis(
 
 
 def log_marks(low: float, high: float, most_decades: float = MOST_DECADES) -> list[float]:
-    """1, 2 and 5 of each power of ten from low to high; over many powers only the 1, as labels need room."""
+    """1, 2 and 5 of each power of ten from low to high; over many powers only 1, because labels need space."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if math.log10(high / low) <= most_decades else (1,)
     marks = [float(f"{step}e{power}") for power in powers for step in steps]
@@ -173,7 +173,7 @@ def _escaped(text: str) -> str:
 
 
 BAR, GAP = 15, 6  # pixels of a broker's bar
-LETTERS = 10  # pixels of a letter in a bar, and how wide it is as a part of that
+LETTERS = 10  # font size in a bar in pixels, and a letter's width relative to it
 LETTER_WIDTH = 0.62
 
 
@@ -216,7 +216,7 @@ def stacked_bars(
 def with_labels(
     rows: Sequence[dict[str, Any]], value: str, part: str, parts: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Each part of a bar with its place in it, where its middle is, and its name if there is room for that."""
+    """Add the position of each part of a bar, its middle, and its name if there is space for it."""
     totals: dict[str, float] = {}
     for row in rows:
         totals[row["node"]] = totals.get(row["node"], 0) + row[value]

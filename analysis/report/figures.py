@@ -1,4 +1,4 @@
-"""The report's charts as files for papers: SVG and PDF, in the colours of light paper, as wide as a page's text."""
+"""Writes the report's charts as files for papers: SVG and PDF, in light colours, as wide as a page's text."""
 
 import re
 from importlib.resources import files
@@ -14,7 +14,7 @@ FONT = "Helvetica, Arial, sans-serif"
 
 
 def write_figures(run_dir: Path, folder: Path | None = None) -> list[Path]:
-    """Each chart of an analysed run as SVG and PDF; without a folder, in `figures` of the run's."""
+    """Write each chart of an analysed run as SVG and PDF; by default into `figures` of the run folder."""
     import vl_convert
 
     run = read_run(Path(run_dir).resolve())
@@ -31,7 +31,7 @@ def write_figures(run_dir: Path, folder: Path | None = None) -> list[Path]:
 
 
 def standalone(svg: str) -> str:
-    """An SVG file of what was an element of the page: its colours and styles in itself, its width a page's text."""
+    """A standalone SVG file from an element of the page: with its colours and styles, as wide as a page's text."""
     css = files("analysis.report").joinpath("templates/style.css").read_text()
     colours = light_colours(css)
     rules = ""

@@ -26,7 +26,7 @@ WIDE_RANGE = 30  # from here on values are drawn on a logarithmic axis
 def dots(
     points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
 ) -> str:
-    """Named places (`at`) side by side, one panel beside the other; each way has its own colour and shape."""
+    """Categories (`at`) side by side, one panel beside the other; each series (`way`) has its own colour and shape."""
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
@@ -58,9 +58,9 @@ def lines(
     with_zero: bool = False,
     shares: bool = False,
 ) -> str:
-    """Numbers (`at`) along the axis, on which they double if they are chosen so.
+    """Numbers (`at`) along the axis; `doubling`: on a logarithmic axis of base 2.
 
-    `with_zero`: values on an axis that is logarithmic from 1 on and still has a place for 0.
+    `with_zero`: values on an axis that is logarithmic from 1 on and includes 0.
     `shares`: values are between 0 and 1.
     """
     import altair as alt
@@ -92,7 +92,7 @@ def lines(
 def bars(
     points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
 ) -> str:
-    """Numbers (`at`) along the axis, ways side by side; heights on an axis that has a place for 0."""
+    """Numbers (`at`) along the axis, series side by side; heights on an axis that includes 0."""
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
@@ -108,7 +108,7 @@ def bars(
 
 
 def apart(points: Sequence[Point], panels: Mapping[str, str], name: str, label: str) -> str:
-    """Lines in panels that have only the ways in common: each with its own axes, the lower one named."""
+    """Lines in panels that share only the series: each panel has its own axes; `panels` names the lower one."""
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
@@ -140,7 +140,7 @@ def goals(
     name: str,
     label: str,
 ) -> str:
-    """Ratios in panels, each with a dashed line that they should stay below."""
+    """Ratios in panels, each with a dashed limit."""
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
@@ -168,7 +168,7 @@ def goals(
 
 
 def _whole(points: Iterable[Point]) -> list[dict[str, Any]]:
-    """Where there is no interval, it is nothing wide."""
+    """Add an interval of width 0 where there is none."""
     return [
         {
             **point,
@@ -255,5 +255,5 @@ def _by_way(channel: Any, ways: Sequence[str], values: Sequence[Any]) -> Any:
 
 
 def _columns(ways: Sequence[str]) -> int:
-    """Of a legend: three short names fit side by side."""
+    """Columns of a legend: three short names fit side by side."""
     return 3 if len(ways) == 3 and max(map(len, ways)) <= SHORT_NAME else 2

@@ -1,4 +1,4 @@
-"""HTML pages from templates, written whole or not at all."""
+"""Renders HTML pages from templates and writes them atomically."""
 
 import os
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from analysis.formatting import seconds, size
 
 
 def percentile_with_error(row: Mapping[str, Any], name: str) -> str:
-    """A percentile of such a row, in as many digits as the clocks leave."""
+    """A percentile of a row, with the digits that its error allows."""
     return formatting.seconds_with_error(row[name], (row.get("error_s") or {}).get(name, 0.0))
 
 
 def render(template: str, **view: Any) -> str:
-    """The page; a value that the template wants and nobody gave is an error."""
+    """Render the page; a missing value is an error."""
     environment = Environment(
         loader=PackageLoader("analysis.report"),
         autoescape=True,
@@ -34,7 +34,7 @@ def render(template: str, **view: Any) -> str:
 
 
 def write(path: Path, text: str) -> Path:
-    """Whoever opens the page meanwhile sees the old one."""
+    """Write atomically: a reader sees the old page or the new one."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     unfinished.write_text(text)
     unfinished.replace(path)

@@ -1,4 +1,4 @@
-"""report.html: one file, without scripts and without anything fetched from elsewhere."""
+"""Writes report.html: one file, without scripts and without external resources."""
 
 import shlex
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from analysis.report.sections.topology_map import edges_of
 
 
 def write_report(run_dir: Path) -> Path:
-    """Write the report of an analysed run and say where it is."""
+    """Write the report of an analysed run; returns its path."""
     run = read_run(Path(run_dir).resolve())
     return pages.write(run.report, render(run))
 
@@ -44,7 +44,7 @@ def render(run: Run) -> str:
     return pages.render("report.html", **_view(run))
 
 
-# What a reader calls each chart -> where it is in what the template gets.
+# Chart name for readers -> its key in the view of the template.
 CHARTS = {
     "delay-by-level-cdf": ("shares",),
     "delay-over-time": ("times",),
@@ -64,7 +64,7 @@ CHARTS = {
 
 
 def charts_of(run: Run) -> dict[str, str]:
-    """The report's charts by names that explain themselves; those that this run has."""
+    """The charts of this run's report by descriptive names."""
     found: dict[str, str] = {}
     view = _view(run)
     for name, keys in CHARTS.items():
@@ -127,7 +127,7 @@ def _view(run: Run) -> dict[str, Any]:
 
 
 def _link_methods(run: Run) -> dict[str, str]:
-    """The delivery method of each link that has one, if they differ."""
+    """The delivery method of each link, if they differ."""
     nodes = run.manifest["topology"]["nodes"]
     known = {node["name"]: method(own) for node in nodes if (own := node.get("delivery"))}
     return known if len(set(known.values())) > 1 else {}
@@ -155,7 +155,7 @@ def _counted(number: int, kind: str) -> str:
 
 
 def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a reader needs to judge and repeat the run."""
+    """Facts that a reader needs to judge and repeat the run."""
     manifest = run.manifest
     topology = manifest["topology"]
     counts = {
@@ -199,13 +199,13 @@ def _with_reason(choice: dict[str, Any]) -> str:
 
 
 def _reads_other_files(run: Run) -> bool:
-    """Whether the topology names files beside itself: these are not in the run's folder."""
+    """Whether the topology names other files, which are not in the run folder."""
     externals = [node.get("external") or {} for node in run.manifest["topology"]["nodes"]]
     return any(external.get("files") for external in externals)
 
 
 def commands(run: Run) -> list[tuple[str, str]]:
-    """For whoever reads the page anywhere on this machine: paths, not names."""
+    """Commands that work anywhere on this machine: with paths instead of names."""
     folder = shlex.quote(str(run.folder))
     seen = "traces" if run.simulated else "captures"
     topology, again = str(run.folder / "topology.yaml"), "the same file and seed again"

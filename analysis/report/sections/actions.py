@@ -1,4 +1,4 @@
-"""The report's part on what was done while the lab ran: actions of the scenario, and changes of links. Pure."""
+"""The report's section on actions of the scenario and changes of links. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MOST_NAMED = 6  # links in one row
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """One change."""
+    """A change of links."""
 
     when: str  # from the scenario's start
     what: str
@@ -21,7 +21,7 @@ class ChangeRow:
 
 
 def change_rows(manifest: Mapping[str, Any], start_ns: int) -> list[ChangeRow]:
-    """In the order in which they were made."""
+    """The changes in order."""
     return [
         ChangeRow(
             _when((entry["t_ns"] - start_ns) / 1e9),
@@ -46,7 +46,7 @@ def _links(names: Sequence[str]) -> str:
 
 
 def _values(entry: Mapping[str, Any]) -> str:
-    """What was set: said once if it is the same in both directions."""
+    """The values that were set; once if they are the same in both directions."""
     texts = {
         direction: ", ".join(_value(name, value) for name, value in shape.items())
         for direction, shape in (entry.get("shapes") or {}).items()
@@ -79,11 +79,11 @@ ACTION_TEXTS = {
     "crash": "crashed",
     "stop": "left in order",
     "start": "began again",
-    "cut": "line cut",
-    "restore": "line restored",
-    "link": "line changed",
-    "partition": "cut apart in the core",
-    "reunite": "one again in the core",
+    "cut": "link cut",
+    "restore": "link restored",
+    "link": "link changed",
+    "partition": "partitioned in the core",
+    "reunite": "partition ended in the core",
     "load": "background traffic begins",
     "unload": "background traffic ends",
     "exec": "command run",
@@ -91,7 +91,7 @@ ACTION_TEXTS = {
 
 
 def fault_rows(manifest: Mapping[str, Any], start_ns: int) -> list[dict[str, Any]]:
-    """For the report: when, what, and to whom."""
+    """Rows for the report: time, action, nodes."""
     return [
         {
             "when": f"{(action['t_ns'] - start_ns) / 1e9:.1f} s",

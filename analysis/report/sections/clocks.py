@@ -1,4 +1,4 @@
-"""The report's part on clocks: one sentence, a table, and how each clock went over time."""
+"""The report's section on clocks: a sentence, a table, and the offset of each clock over time."""
 
 import math
 from typing import Any
@@ -12,15 +12,17 @@ from analysis.inputs.clocks import WHEN, read_clocks
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import WIDTH, of_rows, svg
 
-# Clocks over time: a panel each, with a line, a grey band around it and measurements with bars; needs no colour.
+# One panel for each clock: offset, error band and measurements with bars; readable without colour.
 
 
 HEIGHT = 90
-Panel = tuple[str, list[dict[str, Any]], list[dict[str, Any]]]  # whose, the line, the measurements
+Panel = tuple[
+    str, list[dict[str, Any]], list[dict[str, Any]]
+]  # node, offset over time, measurements
 
 
 def draw(panels: list[Panel], edges: list[float], label: str) -> str:
-    """Rows: at_s, offset_ms, low_ms, high_ms. `edges`: when the scenario began and ended, in seconds."""
+    """Rows: at_s, offset_ms, low_ms, high_ms. `edges`: begin and end of the scenario, in seconds."""
     import altair as alt
 
     last = len(panels) - 1
@@ -55,15 +57,15 @@ def _panel(panel: Panel, edges: list[float], lowest: bool) -> Any:
     return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=node)
 
 
-MOST_PANELS = 8  # clocks in the chart; those that may be off most stay
+MOST_PANELS = 8  # clocks in the chart; those with the largest errors stay
 POINTS = 120  # of a line
-FINE_PPM = 3  # an error below leaves a digit behind the point
-BEYOND = 0.05  # of the time that is shown, before its first and behind its last moment
+FINE_PPM = 3  # smaller errors allow a decimal digit
+BEYOND = 0.05  # share of the shown time, before its beginning and after its end
 LABEL = "Offset of each clock to that of the lab's machine over time, with what it may be off"
 
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
-    """None if all times are of one clock."""
+    """The view of the template; None if all nodes use one clock."""
     known = (summary.get("clocks") or {}).get("by_node")
     if not known:
         return None
@@ -88,7 +90,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | N
 
 
 def sentence(known: dict[str, Any]) -> str:
-    """How many clocks, and which is the worst."""
+    """The number of clocks, and the worst one."""
     worst = max(known, key=lambda node: known[node]["error_s"])
     error = plain(known[worst]["error_s"])
     if len(known) == 1:
@@ -97,7 +99,7 @@ def sentence(known: dict[str, Any]) -> str:
 
 
 def row(node: str, known: dict[str, Any]) -> dict[str, Any]:
-    """Of the table."""
+    """A row of the table."""
     return {
         "node": node,
         "offsets": [signed(known[when]) for when in WHEN],
@@ -108,7 +110,7 @@ def row(node: str, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def rate(drift: float | None, error: float | None) -> str:
-    """A drift in no more digits than its error leaves."""
+    """A drift, with the digits that its error allows."""
     if drift is None or error is None:
         return "–"
     if abs(drift) <= error:
@@ -120,7 +122,7 @@ def rate(drift: float | None, error: float | None) -> str:
 
 
 def signed(offset: dict[str, float] | None) -> str:
-    """An offset, which may well be negative, and its error."""
+    """An offset with its sign and error."""
     if offset is None:
         return "–"
     value, error = offset["offset_s"], offset["error_s"]
@@ -130,11 +132,11 @@ def signed(offset: dict[str, float] | None) -> str:
 
 
 def curve(clock: Clock, start_ns: int, played: tuple[int, int] | None) -> list[dict[str, Any]]:
-    """The line by which times are corrected and the bounds around it, in ms, over all that was measured or played."""
+    """The offset by which times are corrected and its bounds, in ms, over all measurements and the scenario."""
     ends = [int(clock.at_ns[0]), int(clock.at_ns[-1]), *(played or ())]
     begin, end = min(ends), max(ends)
-    room = round((end - begin) * BEYOND) or 1_000_000_000
-    even = begin - room + np.linspace(0, end - begin + 2 * room, POINTS).astype(np.int64)
+    margin = round((end - begin) * BEYOND) or 1_000_000_000
+    even = begin - margin + np.linspace(0, end - begin + 2 * margin, POINTS).astype(np.int64)
     at = np.unique(np.concatenate((even, clock.at_ns)))
     offset, error = clock.offset_at(at) / 1e6, clock.error_at(at) / 1e6
     columns = ((at - start_ns) / 1e9, offset, offset - error, offset + error)

@@ -1,4 +1,4 @@
-"""The report's part on delays: by level in a table, as a distribution, over publish time; and lost deliveries."""
+"""The report's section on delays: by level in a table, as a distribution, over publish time; and lost deliveries."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,7 +23,7 @@ from analysis.report.charts import (
 from analysis.report.sections.headline import delay_with_error
 from nodes.protocol.wire import LEVEL_NAMES
 
-MOST_POINTS = 800  # a level in a chart; more would not be told apart
+MOST_POINTS = 800  # of a level in a chart; a reader cannot distinguish more
 MOST_LOST = 50  # rows of the table
 
 
@@ -51,13 +51,13 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _late_of(count: dict[str, Any]) -> str:
-    """How many came after the level's deadline; a dash if it has none."""
+    """Number of deliveries after the level's deadline; a dash without a deadline."""
     deadline, late = count.get("deadline_s"), count.get("late")
     return "–" if deadline is None or late is None else f"{late} (after {seconds(deadline)})"
 
 
 def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
-    """The distribution of the delay by level, as shares of all expected deliveries, thinned to what can be seen."""
+    """The distribution of the delay by level, as shares of all expected deliveries, thinned for the chart."""
     rows = []
     for level in _levels(deliveries):
         of_level = deliveries.filter(pc.field("priority") == level)
@@ -74,7 +74,7 @@ def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
 
 
 def share_bars(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the clocks may make of the median, 95 % and 99 % of each level, at their places on its curve."""
+    """Error bars of the median, 95 % and 99 % of each level, at their places on its curve."""
     return [
         {
             "level": level,
@@ -91,7 +91,7 @@ def share_bars(summary: dict[str, Any]) -> list[dict[str, Any]]:
 def time_rows(
     deliveries: pa.Table, start_ns: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Deliveries and losses over publish time; of too many, the slowest of each level stay."""
+    """Deliveries and losses over publish time; if there are too many, the slowest of each level stay."""
     came, lost = [], []
     for level in _levels(deliveries):
         of_level = deliveries.filter(pc.field("priority") == level)
@@ -110,7 +110,7 @@ def _error_column(deliveries: pa.Table) -> list[str]:
 
 
 def _bar(row: dict[str, Any]) -> dict[str, float]:
-    """From where to where the delay may be; nothing where it is exact."""
+    """The bounds of the delay; empty where it is exact."""
     error = row.get(clock_errors.COLUMN)
     return {"low_s": row["delay_s"] - error, "high_s": row["delay_s"] + error} if error else {}
 
@@ -132,7 +132,7 @@ def _levels(deliveries: pa.Table) -> list[int]:
 
 
 def _thinned(count: int) -> Iterable[int]:
-    """Places from the first to the last, at most MOST_POINTS."""
+    """Indices from the first to the last, at most MOST_POINTS."""
     if count <= MOST_POINTS:
         return range(count)
     return sorted({round(n * (count - 1) / (MOST_POINTS - 1)) for n in range(MOST_POINTS)})
@@ -153,9 +153,9 @@ BESIDE: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}  # a name be
 def delay_shares(
     rows: list[dict[str, Any]], label: str, bars: list[dict[str, Any]] | None = None
 ) -> str:
-    """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share.
+    """Share of the expected deliveries that arrived within a time. `rows`: level, delay_s, share.
 
-    `bars`: level, share, low_s, high_s: what clocks may make of single points.
+    `bars`: level, share, low_s, high_s: error bars of single points.
     """
     import altair as alt
 
@@ -215,7 +215,7 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
 
 
 def on_axis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Clocks may make delays 0 or less, for which a logarithmic axis has no place: they stand at its beginning."""
+    """Move delays of 0 or less, which clock errors may cause, to the beginning of a logarithmic axis."""
     delays = [row["delay_s"] for row in rows]
     if not wide(delays, WIDE_RANGE) or min(delays) > 0:
         return rows
@@ -224,7 +224,7 @@ def on_axis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def shown_bars(bars: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As far as the axis of these delays goes: a logarithmic one has no place for what is not above 0."""
+    """Clip error bars to the axis of these delays."""
     delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
     if not wide(delays, WIDE_RANGE):
         return [one for one in bars if "low_s" in one]

@@ -1,4 +1,4 @@
-"""The report's part on the hazard: a sentence, the chart of rain, index and levels, and who failed when."""
+"""The report's section on the hazard: a sentence, the chart of rain, index and levels, and the failures."""
 
 import json
 from itertools import pairwise
@@ -9,13 +9,13 @@ from markupsafe import Markup
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import DASHES, LEVELS, SMALL_HEIGHT, WIDTH, of_rows, svg
 
-# The chart of a hazard: rain, index and levels over the scenario's own time, one below the other.
+# The chart: rain, index and levels over the scenario's own time, one below the other.
 
 
-NAMES = 110  # pixels for what lines are called
+NAMES = 110  # pixels for the names of lines
 _BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11}
 _SPREAD = (("most", [1, 0]), ("median", [6, 3]), ("least", [2, 3]))  # with their dashes
-UPPER = LEVELS[:-1]  # at level 1 or above are all
+UPPER = LEVELS[:-1]  # all sites are at level 1 or above
 
 
 def draw(
@@ -55,7 +55,7 @@ def _spread(
     threshold: float | None,
     texts: dict[str, Any],
 ) -> Any:
-    """The most, the median and the least of all sites; where they are all one, one line."""
+    """Maximum, median and minimum of all sites; one line if they are equal."""
     import altair as alt
 
     parts = [
@@ -93,11 +93,11 @@ def _spread(
 
 
 def _apart(ends: list[dict[str, Any]], rows: list[dict[str, Any]]) -> bool:
-    """Whether names at the lines' ends would not lie on each other."""
+    """Whether the names at the ends of lines do not overlap."""
     values = [row["value"] for row in rows]
     heights = sorted(end["value"] for end in ends)
-    room = (max(values) - min(values)) / 8
-    return all(later - sooner > room for sooner, later in pairwise(heights))
+    space = (max(values) - min(values)) / 8
+    return all(later - sooner > space for sooner, later in pairwise(heights))
 
 
 def _text(rows: list[dict[str, Any]], texts: dict[str, Any]) -> Any:
@@ -140,13 +140,13 @@ def _by_level(channel: Any, values: list[Any]) -> Any:
     )
 
 
-MINUTES_FROM_S = 300.0  # shorter scenarios are told in seconds
-MOST_SHOWN = 12  # failures in the table that stands open
+MINUTES_FROM_S = 300.0  # shorter scenarios are shown in seconds
+MOST_SHOWN = 12  # failures in the visible table
 LEVEL_4 = 4
 
 
 def view(run: Run) -> dict[str, Any] | None:
-    """None if the scenario had no hazard."""
+    """The view of the template; None without a hazard."""
     if not run.hazard.exists():
         return None
     hazard = json.loads(run.hazard.read_text())
@@ -165,7 +165,7 @@ def view(run: Run) -> dict[str, Any] | None:
 
 
 def sentence(hazard: dict[str, Any], unit_s: float = 60.0, unit: str = "min") -> str:
-    """What happened to how many."""
+    """A summary in one sentence."""
     sites, site, failures = hazard["sites"], hazard["site"], hazard["failures"]
     last = hazard["levels"][-1]["sites"]
     high = max(sum(row["sites"][LEVEL_4 - 1 :]) for row in hazard["levels"])
@@ -173,16 +173,16 @@ def sentence(hazard: dict[str, Any], unit_s: float = 60.0, unit: str = "min") ->
     if not failures:
         return f"{watched}. None failed; at most {high} were at level 4 or above at a time."
     first = failures[0]
-    many = "one failed" if len(failures) == 1 else f"{len(failures)} failed"
+    failed = "one failed" if len(failures) == 1 else f"{len(failures)} failed"
     return (
-        f"{watched}. {many.capitalize()}, the first ({first['site']}) after "
+        f"{watched}. {failed.capitalize()}, the first ({first['site']}) after "
         f"{first['at_s'] / unit_s:.3g} {unit}; at most {high} were at level 4 or above at a time, "
         f"{sum(last[LEVEL_4 - 1 :])} at the end."
     )
 
 
 def level_rows(hazard: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
-    """How many sites are at each level or above, from when on; drawn to the end."""
+    """Number of sites at each level or above over time, to the end of the scenario."""
     rows = [*hazard["levels"], {**hazard["levels"][-1], "at_s": hazard["duration_s"]}]
     return [
         {"at": row["at_s"] / unit_s, "level": level, "sites": sum(row["sites"][int(level) - 1 :])}

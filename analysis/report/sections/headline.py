@@ -1,4 +1,4 @@
-"""The report's first lines: how the most urgent level fared, how fast, at what cost; by method if there are several."""
+"""The report's headline: outcome, delay and cost of the most urgent level; by method if there are several."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,13 +16,13 @@ from nodes.protocol.wire import LEVEL_NAMES
 
 
 def delay_with_error(summary: dict[str, Any], level: str, name: str) -> str:
-    """A quantile of a level's delay, in as many digits as the clocks leave."""
+    """A quantile of a level's delay, with the digits that its error allows."""
     error = clock_errors.error_of(summary, level, name)
     return formatting.seconds_with_error(summary["delay_s"][level][name], error)
 
 
 def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
-    """Did the alerts get through, and how fast? One sentence, and good, bad or none."""
+    """Outcome and delay of the most urgent level: one sentence, and good, bad or none."""
     levels = summary["by_priority"]
     if not levels:
         return "Nothing was published that anybody had subscribed to.", "none"
@@ -43,7 +43,7 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
-    """What the headline leaves out: the tail, lateness, and what a byte of payload cost."""
+    """Further sentences: the tail, lateness, and the overhead of a byte of payload."""
     levels = summary["by_priority"]
     parts = []
     if levels:
@@ -75,9 +75,9 @@ def _late(count: dict[str, Any]) -> list[str]:
 def method_rows(
     deliveries: pa.Table, links: list[dict[str, Any]], methods: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The most urgent level by the delivery method of the receiver's link; none if all receivers have the same.
+    """The most urgent level by the delivery method of the receiver's link; empty if all receivers have the same.
 
-    `links`: rows of the metric of that name; the cost is what the links of the method's receivers carried.
+    `links`: rows of the metric `links`; the cost is the traffic on the links of the method's receivers.
     """
     receivers = set(deliveries["receiver"].to_pylist())
     used = {methods[receiver] for receiver in receivers}

@@ -1,4 +1,4 @@
-"""Single alerts across their hops: the slowest delivery of the most urgent level, and the median one."""
+"""The report's section on single alerts, hop by hop: the slowest delivery of the most urgent level, and the median."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors
 from analysis.report.charts import TIME_LABEL, WIDTH, of_rows, svg
 
-# One alert across its hops: a bar for each stage; stages differ by height and filling, so colour is not needed.
+# The chart: a bar for each stage of a hop; stages differ by height and filling, so colour is not needed.
 
 
 ROW = 34  # pixels of a hop
-AXIS_MARGIN = 1.12  # the axis goes on beyond the end, for the last hop's number
+AXIS_MARGIN = 1.12  # the axis extends beyond the end, for the last hop's number
 NAMES = 210  # pixels at most for the names of a hop
 STYLES: dict[str, dict[str, Any]] = {
     "waited": {"height": 5, "color": "var(--quiet)"},
@@ -40,7 +40,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def draw(panels: Sequence[tuple[str, list[dict[str, Any]]]], label: str) -> str:
-    """Panels of a title and rows: hop, stage, begin_s, end_s; each has an axis of its own."""
+    """Panels with a title and rows: hop, stage, begin_s, end_s; each has its own axis."""
     import altair as alt
 
     drawn = [_panel(title, rows) for title, rows in panels]
@@ -73,7 +73,7 @@ def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
 
 
 def _totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How long each hop took, at its end."""
+    """The duration of each hop, placed at its end."""
     found: dict[str, tuple[float, float]] = {}
     for row in rows:
         begin, end = found.get(row["hop"], (row["begin_s"], row["end_s"]))
@@ -90,7 +90,7 @@ CAUSES = ("queue", "transmission", "propagation", "retransmission")
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """A delivery and what `hops` has of its path, in the path's order; a hop that nobody saw is None."""
+    """A delivery and the rows of `hops` along its path; None for a hop that was not captured."""
 
     what: str
     delivery: dict[str, Any]
@@ -98,7 +98,7 @@ class Journey:
 
 
 def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
-    """None if nothing of the most urgent level came."""
+    """The view of the template; None if nothing of the most urgent level arrived."""
     picked = chosen(deliveries)
     if not picked:
         return None
@@ -118,7 +118,7 @@ def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
 
 
 def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
-    """The slowest and the median delivery of the most urgent level; one, if only one came."""
+    """The slowest and the median delivery of the most urgent level; one if only one arrived."""
     if not deliveries.num_rows:
         return []
     level = pc.max(deliveries["priority"]).as_py()
@@ -137,7 +137,7 @@ def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
 def on_path(
     delivery: dict[str, Any], hops: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, Any] | None, ...]:
-    """The message's own hops along the path to this receiver, which may cross a link twice."""
+    """The message's hops along the path to this receiver, which may cross a link twice."""
     own = {
         (hop["src"], hop["dst"], hop["hops"]): hop for hop in hops if hop["id"] == delivery["id"]
     }
@@ -147,7 +147,7 @@ def on_path(
 
 
 def title(journey: Journey) -> str:
-    """Which alert it is."""
+    """The title of a panel."""
     delivery = journey.delivery
     took = formatting.seconds_with_error(
         delivery["delay_s"], delivery.get(clock_errors.COLUMN) or 0.0
@@ -156,7 +156,7 @@ def title(journey: Journey) -> str:
 
 
 def bars(journey: Journey) -> list[dict[str, Any]]:
-    """Stages of each hop in seconds since publication; a stage whose ends are not both known is left out."""
+    """Stages of each hop in seconds since publication; stages without both ends are left out."""
     rows = []
     published = journey.delivery["published_ns"]
     for number, hop in enumerate(journey.hops, start=1):
@@ -174,7 +174,7 @@ def bars(journey: Journey) -> list[dict[str, Any]]:
 
 
 def cause_rows(journey: Journey) -> list[dict[str, Any]]:
-    """The same hops in numbers: how long each took, and why."""
+    """Rows of a table: duration of each hop, and its parts by cause."""
     pairs = list(pairwise(journey.delivery["path"] or ()))
     return [
         {

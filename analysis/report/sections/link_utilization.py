@@ -1,4 +1,4 @@
-"""How full each link was over time: a heat map of links and seconds, of bounded size."""
+"""The report's section on link utilization: a heat map of links over time, of bounded size."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import WIDTH, of_rows, svg
 
-# The heat map of links: the fuller, the stronger; with a dot where full, and the peak of each line in numbers.
+# The heat map: the opacity is the utilization; a dot marks full cells, and each row has its peak in numbers.
 
 
-ROW = 17  # pixels of a line
+ROW = 17  # pixels of a link
 NAMES, PEAKS = 150, 70  # pixels for names and for peaks
 
 
 def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label: str) -> str:
-    """`rows`: line, from_s, to_s, share, in the order of the lines; `peaks` of each line."""
+    """`rows`: line (link and direction), from_s, to_s, share, in order; `peaks`: of each line."""
     import altair as alt
 
     lines = list(peaks)
@@ -42,7 +42,7 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
     middles = [
         {"line": row["line"], "from_s": (row["from_s"] + row["to_s"]) / 2}
         for row in rows
-        if round(row["share"], 2) >= full  # as its number says
+        if round(row["share"], 2) >= full  # as it is displayed
     ]
     dots = of_rows(middles).mark_point(
         shape="circle", size=9, filled=True, opacity=1, color="var(--paper)"
@@ -59,12 +59,12 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
 
 
 MOST_LINES = 40  # links and directions in the chart; the fullest stay
-MOST_COLUMNS = 60  # stretches of time
-FULL = 0.9  # cells from this share on have a mark
+MOST_COLUMNS = 60  # intervals of time
+FULL = 0.9  # cells from this share on have a dot
 
 
 def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
-    """None if no link has a limit, nothing was seen, or the run was analysed before use was measured."""
+    """The view of the template; None without limited links or traffic, or if the metric is missing."""
     measured = summary.get("use")
     if measured is None:
         return None
@@ -98,9 +98,9 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
 def heat(
     use: pa.Table, most_lines: int = MOST_LINES, most_columns: int = MOST_COLUMNS
 ) -> tuple[list[dict[str, Any]], int, int]:
-    """Cells (line, column, share), lines left out, and units in a column, of which the fullest counts.
+    """Cells (line, column, share), the number of lines left out, and the units in a column; the fullest unit counts.
 
-    What was before the time that counts is not shown, nor are lines without a limit.
+    Units before the time that counts are left out, and so are links without a limit.
     """
     counted = use.filter((pc.field("unit") >= 0) & pc.field("share").is_valid())
     if not counted.num_rows:

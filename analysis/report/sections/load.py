@@ -1,4 +1,4 @@
-"""What the report says of the nodes' load."""
+"""The report's section on the nodes' load."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from analysis.report.charts import stacked_bars
 
 
 def load_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
-    """What each node received and sent. `rows`: node, direction, messages; nodes in the order of the rows."""
+    """Messages that each node received and sent. `rows`: node, direction, messages; nodes in the order of the rows."""
     tones = {"received": "var(--layer-websocket)", "sent": "var(--layer-payload)"}
     title = "messages"
     return stacked_bars(
@@ -23,7 +23,7 @@ MOST_ROWS = 12  # nodes in the table
 
 
 def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
-    """None if there were no messages, or the run was analysed before load was measured."""
+    """The view of the template; None without messages, or if the metric is missing."""
     measured = summary.get("load")
     if measured is None or not measured["all"]["load"]:
         return None
@@ -42,10 +42,10 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def sentence(measured: dict[str, Any]) -> str:
-    """The whole in a sentence or two."""
-    everybody = measured["all"]
-    busiest, moment = everybody["largest"], everybody["momentary"]
-    share = busiest["load"] / everybody["load"]
+    """A summary in two sentences."""
+    all_nodes = measured["all"]
+    busiest, moment = all_nodes["largest"], all_nodes["momentary"]
+    share = busiest["load"] / all_nodes["load"]
     return (
         f"{busiest['node']} had most to do, {share:.0%} of all messages received and sent. "
         f"The busiest {_unit(measured['unit_s'])} of a node had {moment['load']:,.0f} messages ({moment['node']})."
@@ -57,7 +57,7 @@ def _unit(unit_s: float) -> str:
 
 
 def chart(rows: list[dict[str, Any]]) -> Markup:
-    """The busiest first."""
+    """A chart with the busiest node first."""
     bars = [
         {"node": row["name"], "direction": direction, "messages": row[direction]}
         for row in rows

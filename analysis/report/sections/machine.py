@@ -1,4 +1,4 @@
-"""The report's part on the machine: one sentence, one chart, and what calibration found."""
+"""The report's section on the machine: a sentence, a chart, and the calibration."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from analysis.report.charts import (
 def machine(
     rows: list[dict[str, Any]], played_s: float | None, limits: dict[str, float], label: str
 ) -> str:
-    """How busy the machine was. `rows`: at_s, cpu_used, delay_s; `limits` of these two; the scenario is shaded."""
+    """The machine over time. `rows`: at_s, cpu_used, delay_s; `limits` of these two; the scenario is shaded."""
     import altair as alt
 
     window = [{"from_s": 0.0, "to_s": played_s}] if played_s is not None else []
@@ -57,13 +57,13 @@ def machine(
     return svg(alt.vconcat(*panels, spacing=18), "machine", label, height=None)
 
 
-MOST_POINTS = 400  # more would not be told apart
+MOST_POINTS = 400  # a reader cannot distinguish more
 LABEL = "Use of the processors and the latest wake-up of an ordinary process, second by second"
 SIMULATED = "It does not matter: the run was simulated, and virtual time waits for a slow machine."
 
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any]:
-    """For the template."""
+    """The view of the template."""
     known = summary["fidelity"].get("machine")
     rows = read_rows(run) or ()
     return {
@@ -75,7 +75,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any]:
 
 
 def sentence(known: dict[str, Any] | None) -> str:
-    """Yes or no, and by how much."""
+    """Whether the machine was fast enough, with numbers."""
     if known is None:
         return "Nobody knows: the machine was not watched while this run was made."
     if not known["ok"]:
@@ -94,7 +94,7 @@ def sentence(known: dict[str, Any] | None) -> str:
 
 
 def chart_rows(rows: tuple[Row, ...], start_ns: int) -> list[dict[str, Any]]:
-    """Points of the chart; of too many, the busiest of each stretch stays."""
+    """Points of the chart; if there are too many, the busiest of each interval stays."""
     points = [
         {
             "at_s": (row.begin_ns + row.end_ns - 2 * start_ns) / 2e9,

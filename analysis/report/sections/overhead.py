@@ -1,4 +1,4 @@
-"""The report's part on overhead: what the bytes on the links were, layer by layer."""
+"""The report's section on overhead: the bytes on the links by layer."""
 
 from collections import Counter
 from typing import Any
@@ -11,7 +11,7 @@ from analysis.report.charts import of_rows, svg
 
 
 def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:
-    """What the bytes on the links were. `rows`: where, name, place, share, middle, text; `order`: layer, name."""
+    """Bytes by layer. `rows`: where, name, place, share, middle, text; `order`: layer, name."""
     import altair as alt
 
     tones = [f"var(--layer-{layer})" for layer in order]
@@ -57,7 +57,7 @@ LEAST_NAMED = 0.08  # smaller parts of a bar are not named inside it
 
 
 def layer_rows(run: Run, overhead: pa.Table) -> list[dict[str, Any]]:
-    """Shares of the bytes by kind of node and direction, in the order in which the bar is stacked."""
+    """Shares of the bytes by kind of node and direction, in the stacking order."""
     kinds = {node.name: node.kind for node in run.nodes}
     sums: Counter[tuple[str, str]] = Counter()
     for row in overhead.to_pylist():
@@ -88,7 +88,7 @@ def layer_rows(run: Run, overhead: pa.Table) -> list[dict[str, Any]]:
 
 
 def layer_totals(rows: list[dict[str, Any]]) -> list[tuple[str, str, int, float]]:
-    """Layer, its name, bytes on all links, share; what did not occur is left out."""
+    """Layer, its name, bytes on all links, share; layers without bytes are left out."""
     sums: Counter[str] = Counter()
     for row in rows:
         sums[row["layer"]] += row["bytes"]

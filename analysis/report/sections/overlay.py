@@ -1,4 +1,4 @@
-"""What the report says of an overlay of several brokers; nothing where there is one."""
+"""The report's section on an overlay of several brokers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import LETTERS, LEVELS, of_rows, stacked_bars, svg
 
-# Charts of what brokers did: who passed on how much, what their own talk cost, how long paths were.
+# Charts: copies and control traffic by broker, and path lengths.
 
 
 HOPS_HEIGHT = 220
-# Kinds of control traffic in this order; each tone stands for itself on light and dark paper.
+# Kinds of control traffic in this order, with colours for light and dark mode.
 KINDS = {
     "OVERLAY": "websocket",
     "TAKEN": "label",
@@ -27,7 +27,7 @@ KINDS = {
     "ADVERTISE": "ethernet",
     "ADVERTISED": "answers",
     "HELLO": "other",
-    "JOINED": "unread",  # only those that cannot be taken apart
+    "JOINED": "unread",  # only those that cannot be parsed
 }
 
 
@@ -41,7 +41,7 @@ def copies_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
 
 
 def control_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
-    """What each broker sent besides. `rows`: node, kind, bytes_per_s."""
+    """Control traffic that each broker sent. `rows`: node, kind, bytes_per_s."""
     kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
     tones = [f"var(--layer-{KINDS[kind]})" for kind in kinds]
     title = "bytes per second of control traffic sent"
@@ -49,7 +49,7 @@ def control_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
 
 
 def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
-    """How long paths were. `rows`: level, hops, share of the level's deliveries."""
+    """Path lengths. `rows`: level, hops, share of the level's deliveries."""
     import altair as alt
 
     levels = [level for level in LEVELS if any(row["level"] == level for row in rows)]
@@ -73,7 +73,7 @@ MOST_ROWS = 25  # brokers in the table; the others are folded away
 
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
-    """None if there is no overlay to speak of, or the run was analysed before it was measured."""
+    """The view of the template; None for one broker, or if the metrics are missing."""
     measured = summary.get("overlay")
     if measured is None or measured["brokers"] < 2:
         return None
@@ -83,7 +83,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | N
         "sentence": sentence(measured),
         "brokers": brokers[:MOST_ROWS],
         "more_brokers": brokers[MOST_ROWS:],
-        "words": list(measured["control"]["by_word"].items()),
+        "overlay_kinds": list(measured["control"]["by_word"].items()),
         "kinds": list(measured["control"]["by_kind"].items()),
         "repairs": [repair_row(row, start_ns) for row in measured["repairs"]],
         "copies": _copies_chart(run, names),
@@ -94,7 +94,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | N
 
 
 def sentence(measured: dict[str, Any]) -> str:
-    """The whole in a sentence or two."""
+    """A summary in a few sentences."""
     parts = [f"{measured['brokers']} brokers, {measured['method']}."]
     if measured["copies_per_publication"] is not None:
         parts.append(
@@ -112,20 +112,20 @@ def sentence(measured: dict[str, Any]) -> str:
     stop_go = measured["stop_go"]
     if any(stop_go.values()):
         parts.append(
-            f"Stop was said {stop_go['stop']} times, go {stop_go['go']} times; "
+            f"Stop was sent {stop_go['stop']} times, go {stop_go['go']} times; "
             f"{stop_go['withheld']} publications were withheld."
         )
     return " ".join(parts)
 
 
 def broker_rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those that sent most first."""
+    """The brokers that sent most copies first."""
     rows = [{"name": name, **counts} for name, counts in measured["by_broker"].items()]
     return sorted(rows, key=lambda row: -row["copies"])
 
 
 def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
-    """A death and what followed, as people say it."""
+    """A death and its repair, formatted."""
     healed = seconds(row["repair_s"]) if row["healed"] else "not until the end"
     return {
         "node": row["node"],

@@ -1,4 +1,4 @@
-"""The ways that messages took, drawn on the map: width by how many, and one alert's way with its hops numbered."""
+"""The report's section on paths: the width of a line is its traffic; the path of one alert has numbered hops."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ LINE = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"{
 
 
 def view(run: Run, path: Sequence[str] | None) -> dict[str, Any] | None:
-    """None if no message was seen between nodes of the lab."""
+    """The view of the template; None if no message was seen between nodes of the lab."""
     crossed = ways(table(run, "hops", ["src", "dst"]), run.nodes)
     if not crossed:
         return None
@@ -28,13 +28,13 @@ def view(run: Run, path: Sequence[str] | None) -> dict[str, Any] | None:
     return {
         "drawing": draw(run.nodes, crossed, shown),
         "most": max(crossed.values()),
-        "told": " → ".join(shown),
+        "alert": " → ".join(shown),
         "placed": len({node.at for node in run.nodes if node.at}) == len(run.nodes),
     }
 
 
 def ways(hops: pa.Table, nodes: Sequence[RunNode]) -> dict[Edge, int]:
-    """How many messages crossed each line between two nodes, either way, by the routers that they are behind."""
+    """Number of messages between two nodes in both directions, along the routers that the nodes are behind."""
     known = {node.name for node in nodes}
     counted = hops.group_by(["src", "dst"]).aggregate([([], "count_all")]).to_pylist()
     crossed: Counter[Edge] = Counter()
@@ -48,12 +48,12 @@ def ways(hops: pa.Table, nodes: Sequence[RunNode]) -> dict[Edge, int]:
 
 
 def width(count: int, most: int) -> float:
-    """In pixels: the area of a line is as its messages are."""
+    """The width in pixels, proportional to the number of messages."""
     return max(THINNEST, WIDEST * count / most)
 
 
 def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]) -> Markup:
-    """The drawing as an inline SVG element; `path`: the nodes of the alert's way."""
+    """The drawing as an inline SVG element; `path`: the nodes of the alert's path."""
     place = topology_map.places(nodes, list(crossed))
     most = max(crossed.values())
     lines = [
@@ -70,7 +70,7 @@ def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]
     for name in ("alert", "alert inside"):
         lines += [LINE.format(name, *place[p.one], *place[p.other], "") for p in pieces]
     badges = _badges([step[0] if step else None for step in steps], place)
-    label = f"Ways of messages between {len(nodes)} nodes on {len(crossed)} lines."
+    label = f"Paths of messages between {len(nodes)} nodes on {len(crossed)} lines."
     if path:
         label += f" The slowest alert went {', '.join(path)}."
     content = Markup("").join([*lines, topology_map.node_marks(nodes, place, crossed), *badges])
@@ -80,7 +80,7 @@ def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]
 def _badges(
     pieces: Sequence[Edge | None], place: dict[str, tuple[float, float]]
 ) -> Iterator[Markup]:
-    """The numbers of the hops, each in the middle of its line; those of hops on one line beside each other."""
+    """The numbers of the hops, each in the middle of its line; on one line beside each other."""
     lines = [tuple(sorted((piece.one, piece.other))) if piece else None for piece in pieces]
     for number, line in enumerate(lines):
         if line is not None:

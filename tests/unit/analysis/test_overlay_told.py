@@ -84,7 +84,7 @@ def test_a_death_is_reported_with_its_repair(more, words, cell):
 def test_the_report_has_stop_and_go_only_if_they_were_sent():
     assert "Stop" not in overlay.sentence(overlay_summary())
     said = overlay.sentence(overlay_summary(stop_go={"stop": 2, "go": 1, "withheld": 4}))
-    assert "Stop was said 2 times, go 1 times; 4 publications were withheld." in said
+    assert "Stop was sent 2 times, go 1 times; 4 publications were withheld." in said
     assert "25\u00a0% was of topics that they take no part in" in said
 
 
