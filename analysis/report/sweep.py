@@ -1,6 +1,6 @@
-"""A sweep as a whole: what each combination of values gave, over its trials, as tables, charts and one page.
+"""Writes the results of a sweep: each combination of values over its trials, as tables, charts and a page.
 
-What was set comes from the command that ran the cells; everything else is read from their run folders.
+The settings come from the command that ran the cells; everything else is read from their run folders.
 """
 
 import json
@@ -24,14 +24,14 @@ from analysis.stats.trials import levels_of
 
 CELLS, POINTS, RESULT, REPORT = "cells.parquet", "points.parquet", "result.json", "report.html"
 MOST_PANELS = 3  # levels in a chart, the most urgent ones
-MOST_WAYS = 12  # lines in a chart; more cannot be told apart
+MOST_WAYS = 12  # series in a chart; a reader cannot distinguish more
 OF_LEVEL = ("expected", "delivered", "lost", "p50", "p95", "p99", "max", "hops_mean", "hops_max")
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/%]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """A cell that was measured: what was set (path -> value), its trial and seed, and its run."""
+    """A measured cell: its settings (path -> value), trial, seed and run."""
 
     settings: Mapping[str, str]
     trial: int
@@ -42,7 +42,7 @@ class CellRun:
 def result_of(
     sheet: Mapping[str, Any], cells: Sequence[CellRun], failed: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The document of a sweep: `points`, one for each combination, in the order of the cells."""
+    """The result of a sweep: `points`, one for each combination, in the order of the cells."""
     combined: dict[tuple[tuple[str, str], ...], list[CellRun]] = {}
     for cell in cells:
         combined.setdefault(tuple(cell.settings.items()), []).append(cell)
@@ -72,7 +72,7 @@ def _point(settings: dict[str, str], cells: Sequence[CellRun]) -> dict[str, Any]
 
 
 def _unmet(verdicts: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
-    """Expectation -> in how many trials it was not met."""
+    """Expectation -> number of trials in which it was not met."""
     found: dict[str, int] = {}
     for of_run in verdicts:
         for one in of_run:
@@ -82,7 +82,7 @@ def _unmet(verdicts: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
 
 
 def write_result(folder: Path, result: Mapping[str, Any], cells: Sequence[CellRun]) -> Path:
-    """result.json, a table of cells, a table of points, and the page; where that is."""
+    """Write result.json, a table of cells, a table of points, and the page; returns the path of the page."""
     unfinished = folder / f".{RESULT}.{os.getpid()}"
     unfinished.write_text(json.dumps(result, indent=2) + "\n")
     unfinished.replace(folder / RESULT)
@@ -176,7 +176,7 @@ def _levels(points: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def drawings(result: Mapping[str, Any]) -> dict[str, str]:
-    """Charts by their titles: delays and losses over what was swept, with the trials' intervals."""
+    """Charts by title: delays and losses over the swept values, with intervals over trials."""
     varied = [axis for axis in result["axes"] if len(axis["values"]) > 1]
     if not varied or not result["points"]:
         return {}
@@ -232,7 +232,7 @@ def _chart_rows(
 
 
 def _unit(values: Sequence[str]) -> str | None:
-    """What all values are numbers of; None if they are not."""
+    """The common unit of all values; None if they are not numbers of one unit."""
     units = {match[2] if (match := _NUMBER.match(value)) else None for value in values}
     return next(iter(units)) if len(units) == 1 else None
 

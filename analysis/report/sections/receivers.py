@@ -1,15 +1,15 @@
-"""The report's part on receivers: what each got of each level, the worst served first; and by delivery method."""
+"""The report's section on receivers: outcomes by receiver and level, the worst first; and by delivery method."""
 
 from typing import Any
 
 from analysis.formatting import natural
 
-URGENT = 4  # levels from here on are shown for each receiver, however many there are
-MOST_SHOWN = 30  # rows of the report's table; the others are folded away
+URGENT = 4  # levels from here on are always shown for each receiver
+MOST_SHOWN = 30  # rows of the visible table; the others are collapsed
 
 
 def slowest(summary: dict[str, Any], level: str) -> str | None:
-    """The receiver that waited longest for a message of this level."""
+    """The receiver with the longest delay of this level."""
     waited = {
         receiver: levels[level]["max"]
         for receiver, levels in summary.get("by_receiver", {}).items()
@@ -19,7 +19,7 @@ def slowest(summary: dict[str, Any], level: str) -> str | None:
 
 
 def method_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Level by level, the methods side by side; none where all links have the same."""
+    """The methods side by side, level by level; empty if all links have the same."""
     methods = summary.get("by_method", {})
     if len(methods) < 2:
         return []
@@ -32,7 +32,7 @@ def method_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def receiver_rows(summary: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows to show, and those to fold away: the most urgent level first, in it the worst served first."""
+    """The visible rows and the collapsed ones: the most urgent level first, in it the worst receiver first."""
     rows = [
         {"receiver": receiver, "level": level, **outcome}
         for receiver, levels in summary.get("by_receiver", {}).items()

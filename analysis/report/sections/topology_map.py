@@ -1,7 +1,7 @@
-"""The topology as an SVG drawing, with lines where messages went.
+"""The topology as an SVG drawing, with a line for each pair of nodes that exchanged messages.
 
-Nodes stand at their coordinates if all have some. Else one broker stands in the middle; of several, each has its guests
-around it, and stands at its coordinates, or on a ring.
+Nodes are drawn at their coordinates if all have some. Else a single broker is in the middle; several brokers have their
+clients around them, and are drawn at their coordinates, or on a ring.
 """
 
 import math
@@ -24,29 +24,29 @@ class Edge:
 
 
 def edges_of(hops: pa.Table, names: set[str]) -> list[Edge]:
-    """Pairs of nodes between which messages went, each once."""
+    """Pairs of nodes that exchanged messages, each once."""
     pairs = zip(hops["src"].to_pylist(), hops["dst"].to_pylist(), strict=True)
     known = {(min(a, b), max(a, b)) for a, b in pairs if a in names and b in names}
     return [Edge(one, other) for one, other in sorted(known)]
 
 
 WIDTH, HEIGHT, MARGIN = 760, 460, 70
-NEAREST = 78  # nodes nearer to each other than this are moved apart, if there are few enough
-MOST_LABELS = 40  # more names than this would cover each other
-MOST_LARGE = 60  # more nodes than this are drawn smaller
+NEAREST = 78  # nodes closer than this are moved apart, if there are few enough
+MOST_LABELS = 40  # more names would overlap
+MOST_LARGE = 60  # more nodes are drawn smaller
 SMALL = 0.6
 SMALLEST = 0.4
-MOST_SMALL = 150  # more than this smaller again
-ON_AN_ARC = 50  # nodes on half a ring; more stand on several
-ARCS_APART, MOST_ARCS = 0.1, 5  # as a part of the outermost
+MOST_SMALL = 150  # more nodes are drawn smaller still
+ON_AN_ARC = 50  # nodes on half a ring; more are drawn on several
+ARCS_APART, MOST_ARCS = 0.1, 5  # relative to the outermost
 ROUTERS_AT = 0.42
-RING = 0.72  # of several brokers, as a part of the drawing
-BROKERS_APART = 52  # at least, where they have coordinates
-CLIENT_DISTANCE = 60  # from its broker
-CLIENT_DISTANCE_LARGE_LAB = 38  # the same in a large lab
-STEEP = 0.4  # a line that falls less does not cross the name below its end
-SPACE_ABOVE = 48  # that a name and a profile need above a node
-FAN = math.pi * 0.8  # in which a broker on the ring has its guests
+RING = 0.72  # radius of the ring of brokers, relative to the drawing
+BROKERS_APART = 52  # least distance of brokers with coordinates
+CLIENT_DISTANCE = 60  # pixels from its broker
+CLIENT_DISTANCE_LARGE_LAB = 38  # in a large lab
+STEEP = 0.4  # a flatter line does not cross the name below its end
+SPACE_ABOVE = 48  # pixels that a name and a profile need above a node
+FAN = math.pi * 0.8  # angle of the clients of a broker on the ring
 SHAPES = {
     "broker": Markup('<rect class="node broker" x="-13" y="-13" width="26" height="26" rx="5"/>'),
     "sensor": Markup('<path class="node sensor" d="M0,-12 L12,9 L-12,9 Z"/>'),
@@ -70,7 +70,7 @@ def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
 
 
 def places(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> dict[str, tuple[float, float]]:
-    """Where each node is drawn."""
+    """The position of each node."""
     place = _by_coordinates(nodes)
     if place is None and sum(node.kind == "broker" for node in nodes) > 1:
         place = _around_each_broker(nodes, edges)
@@ -80,7 +80,7 @@ def places(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> dict[str, tuple[f
 def node_marks(
     nodes: Sequence[RunNode], place: dict[str, tuple[float, float]], edges: Iterable[Edge]
 ) -> Markup:
-    """All nodes at their places; of those with a single line, the name stands on its other side."""
+    """All nodes at their positions; a node with a single line has its name on the other side."""
     brokers = sum(node.kind == "broker" for node in nodes)
     above = named_above(place, edges)
     return Markup("").join(
@@ -89,7 +89,7 @@ def node_marks(
 
 
 def named_above(place: dict[str, tuple[float, float]], edges: Iterable[Edge]) -> set[str]:
-    """Nodes whose only line leads down, where the name would stand in it, and which have room above."""
+    """Nodes whose only line leads down, through the name below, and which have space above."""
     down: dict[str, list[bool]] = {}
     for edge in edges:
         for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
@@ -108,7 +108,7 @@ def framed(label: str, content: Markup) -> Markup:
 
 
 def star(nodes: Sequence[RunNode]) -> list[Edge]:
-    """What to draw when no message was seen: everybody to the first broker."""
+    """The edges to draw if no message was seen: from each node to the first broker."""
     brokers = [node.name for node in nodes if node.kind == "broker"]
     return [
         Edge(node.name, brokers[0])
@@ -118,7 +118,7 @@ def star(nodes: Sequence[RunNode]) -> list[Edge]:
 
 
 def through_routers(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> list[Edge]:
-    """The same ways, by the routers that the nodes are behind; each piece once."""
+    """The edges along the routers that the nodes are behind, each once."""
     router = {node.name: node.router for node in nodes}
     pieces: dict[Edge, None] = {}
     for edge in edges:
@@ -131,7 +131,7 @@ def through_routers(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> list[Edg
 
 
 def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] | None:
-    """North up, scaled to the drawing; None unless every node has a place of its own."""
+    """Positions with north up, scaled to the drawing; None unless every node has its own coordinates."""
     if (
         not nodes
         or len({node.at for node in nodes}) < len(nodes)
@@ -163,7 +163,7 @@ def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] 
 def _apart(
     place: dict[str, tuple[float, float]], nearest: float = NEAREST
 ) -> dict[str, tuple[float, float]]:
-    """The same places, moved no further than needed for names to be readable."""
+    """The positions, moved no further than needed for readable names."""
     names = list(place)
     spots = [list(place[name]) for name in names]
     if len(names) > MOST_LABELS:
@@ -196,7 +196,7 @@ def _within(value: float, size: int, margin: float = MARGIN) -> float:
 def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
     """Brokers on a small ring, sensors on the left half of a large one, subscribers on the right half.
 
-    Routers stand between the sensors behind them and the brokers.
+    Routers are between their sensors and the brokers.
     """
     brokers = [node for node in nodes if node.kind == "broker"]
     routers = [node for node in nodes if node.kind == "router"]
@@ -221,7 +221,7 @@ def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
 
 
 def _arcs(count: int) -> int:
-    """On how many half rings, one inside of the other, so many nodes have room beside each other."""
+    """The number of concentric half rings that this many nodes need."""
     fits = (
         arcs
         for arcs in range(1, MOST_ARCS)
@@ -233,7 +233,7 @@ def _arcs(count: int) -> int:
 def _around_each_broker(
     nodes: Sequence[RunNode], edges: Sequence[Edge]
 ) -> dict[str, tuple[float, float]]:
-    """Each guest beside the broker that it talked with; those who talked with nobody in the middle."""
+    """Each client beside its broker; nodes that exchanged no messages are in the middle."""
     brokers = [node for node in nodes if node.kind == "broker"]
     place = _apart(_by_coordinates([node for node in nodes if node.at]) or {}, BROKERS_APART)
     outward: dict[str, float] = {}
@@ -257,7 +257,7 @@ def _around_each_broker(
 
 
 def _broker_of_each(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str, str]:
-    """The first broker that each other node talked with."""
+    """The first broker with which each other node exchanged messages."""
     broker_of: dict[str, str] = {}
     for edge in edges:
         for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
@@ -269,7 +269,7 @@ def _broker_of_each(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str
 def _beside(
     anchor: tuple[float, float], outward: float | None, number: int, count: int, away: float
 ) -> tuple[float, float]:
-    """The place of a guest among the guests of a broker: outside of the ring, else all around it."""
+    """The position of a client around its broker: outside of the ring, else all around the broker."""
     share = (number + 0.5) / count
     angle = 2 * math.pi * share if outward is None else outward + FAN * (share - 0.5)
     if count > 4:
@@ -293,7 +293,7 @@ def _line(
     place: dict[str, tuple[float, float]],
     profiles: list[str],
 ) -> Markup:
-    """A line with the dashes of the outer node's link profile; plain between brokers, which have one each."""
+    """A line with the dashes of the client's link profile; solid between brokers."""
     ends = [nodes[edge.one], nodes[edge.other]]
     outer = next((node for node in ends if node.kind != "broker"), None)
     dash = DASHES[profiles.index(outer.profile) % len(DASHES)] if outer else ""
