@@ -1,1 +1,1 @@
-"""Delay and loss by level while a run goes on."""
+"""Delay and loss by level while a run is in progress."""

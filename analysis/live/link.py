@@ -1,8 +1,8 @@
-"""What has come to a node so far, from its link's packets as they are captured. Pure: packets in, arrivals out.
+"""Arrivals at a node while its link is captured. Pure: packets in, arrivals out.
 
-Of each connection only those bytes are kept that may still matter: from the first message on that is not whole yet.
-What lies behind bytes that are missing waits for them, as it does in the receiver's TCP; if they never come, the
-capture has lost them, and it is read all the same.
+Only the bytes of a connection that are still needed are held: from the first incomplete message on. Bytes after a gap
+wait for it, as in the receiver's TCP. If the gap is never filled, the capture has lost it, and reading continues after
+it.
 """
 
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from analysis.streams.reassembly import Stream, reassemble
 
 Array = npt.NDArray[Any]
 WRAP = 1 << 32
-# Stands before bytes whose beginning has been read already: frames begin right behind it.
+# A prefix for a stream whose beginning was already read: frames begin right after it.
 READ_ALREADY = b"HTTP/1.1 \r\n\r\n"
-MOST_KEPT = 1 << 23  # bytes of a connection; what is not whole by then will never be
-GIVE_UP_NS = 20_000_000_000  # bytes that are missing for so long were lost by the capture
+MOST_KEPT = 1 << 23  # bytes of a connection; incomplete messages are given up then
+GIVE_UP_NS = 20_000_000_000  # a gap that is open for so long was lost by the capture
 
 
 class Arrival(NamedTuple):
-    """A publication all of which has come: when, and when it was published."""
+    """A complete publication: its publish time and its arrival."""
 
     identity: str
     published_ns: int
@@ -41,7 +41,7 @@ class LiveLink:
         self._connections: dict[tuple[int, int], _Connection] = {}
 
     def add(self, packets: Packets) -> list[Arrival]:
-        """What has come with these packets; what came with the ones before may be told again."""
+        """The arrivals of these packets; earlier ones may be returned again."""
         ours = packets.is_tcp & (packets.ip_dst == self.address)
         ours &= (packets.payload_len > 0) | (packets.flags & SYN > 0)
         touched: dict[tuple[int, int], _Connection] = {}
@@ -57,7 +57,7 @@ class LiveLink:
                         found += touched.pop(key).read()
                     self._connections[key] = _Connection(seq + 1)
                 continue
-            if known is None:  # its beginning was not captured
+            if known is None:  # its SYN was not captured
                 known = self._connections[key] = _Connection(seq)
             at = int(packets.payload_at[row])
             kept = packets.data[at : at + int(packets.payload_seen[row])]
@@ -68,12 +68,12 @@ class LiveLink:
         return found
 
     def finish(self) -> list[Arrival]:
-        """What has come behind bytes that are missing, too: there will be no more packets."""
+        """The arrivals after gaps, too: there will be no more packets."""
         return [one for each in self._connections.values() for one in each.read(final=True)]
 
 
 class _Segment(NamedTuple):
-    """Bytes of the stream, `at` so many behind the first that is kept."""
+    """Bytes of the stream; `at`: offset from the first held byte."""
 
     at: int
     data: bytes
@@ -81,7 +81,7 @@ class _Segment(NamedTuple):
     ts_ns: int
 
     def behind(self, place: int) -> "_Segment | None":
-        """What of it lies behind this place, which is the first then."""
+        """The part after this place, with offsets from there."""
         cut = max(0, place - self.at)
         if cut >= self.length:
             return None
@@ -93,19 +93,19 @@ class _Connection:
     """One direction of a TCP connection. `opening`: sequence number of its first byte."""
 
     opening: int
-    base: int = 0  # how many bytes of it have been read and let go
-    complete_ns: int = 0  # when all of those had come
+    base: int = 0  # number of bytes that have been read and released
+    complete_ns: int = 0  # when all of those had arrived
     segments: list[_Segment] = field(default_factory=list)
 
     def add(self, seq: int, data: bytes, length: int, ts_ns: int) -> None:
-        """One segment; what was read already is let go."""
+        """Add a segment; bytes that were already read are dropped."""
         at = (seq - self.opening - self.base) % WRAP
         at -= WRAP if at >= WRAP // 2 else 0
         if fresh := _Segment(at, data, length, ts_ns).behind(0):
             self.segments.append(fresh)
 
     def read(self, final: bool = False) -> list[Arrival]:
-        """The publications that are whole; all before the first message that is not is let go."""
+        """The complete publications; releases everything before the first incomplete message."""
         stream = self._stream(self._in_a_row(final))
         skipped = len(READ_ALREADY) if self.base else 0
         found = walk(stream.data, stream.unknown, stream.from_start)
@@ -130,7 +130,7 @@ class _Connection:
         return arrivals
 
     def _in_a_row(self, final: bool) -> list[_Segment]:
-        """Up to the first byte that is missing; all, if that will never come."""
+        """The segments up to the first gap; all, if that is given up."""
         end = 0
         for one in sorted(self.segments):
             if one.at > end:
@@ -142,7 +142,7 @@ class _Connection:
         return [one for one in self.segments if one.at <= end]
 
     def _stream(self, segments: list[_Segment]) -> Stream:
-        """These, behind something that says that frames begin there."""
+        """The stream of these segments, with a prefix that marks the beginning of frames."""
         if self.base:
             moved = [one._replace(at=one.at + len(READ_ALREADY)) for one in segments]
             before = _Segment(0, READ_ALREADY, len(READ_ALREADY), self.complete_ns)
@@ -165,7 +165,7 @@ class _Connection:
 
 
 def _all_read_before(stream: Stream, found: Walk) -> int:
-    """Where all messages before have ended, and a frame begins."""
+    """The last frame boundary before which all messages are complete."""
     pieces = pieces_of(stream, found)
     ends = np.array([*(one[2] for one in found.frames), *(end for _, end in found.control_frames)])
     begin = pieces.at[pieces.first]

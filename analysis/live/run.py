@@ -1,4 +1,4 @@
-"""A run folder that still grows: its captures and logs, read on from where they were read last."""
+"""Follows a run folder that still grows: its captures and logs, from where they were read last."""
 
 import json
 from contextlib import suppress
@@ -21,7 +21,7 @@ PUBLISHED, RECEIVED = "publish", "receive"
 
 
 class WatchedRun:
-    """Delay and loss of one run, as of the last look."""
+    """Delay and loss of one run, as of the last update."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,13 +31,13 @@ class WatchedRun:
 
     @property
     def by_captures(self) -> bool:
-        """Whether arrivals are those on links; else what the receivers' logs say."""
+        """Whether arrivals come from captures; else from the receivers' logs."""
         return self.run.captures_wanted
 
     def look(self, final: bool = False) -> None:
-        """Read what is new. A lab that was changed meanwhile is counted anew, as the analysis does.
+        """Read what is new. If the lab was changed meanwhile, counting restarts, as in the analysis.
 
-        `final`: the run is over, and nothing more will come.
+        `final`: the run is over.
         """
         self._renew()
         self._clocks = self._measured()
@@ -82,14 +82,14 @@ class WatchedRun:
             self._arrived(line["id"], line["node"], line["published_ns"], line["t"])
 
     def _arrived(self, identity: str, receiver: str, published_ns: int, at_ns: int) -> None:
-        """Times of nodes with clocks of their own are corrected by what was measured of those so far."""
+        """Record an arrival; times of nodes with their own clocks are corrected by the measurements so far."""
         if self._clocks.by_node:
             published_ns = self._to_lab_ns(self._origin(identity), published_ns)
             at_ns = self._to_lab_ns(receiver, at_ns)
         self._live.arrived(identity, receiver, published_ns, at_ns)
 
     def _measured(self) -> Clocks:
-        """Read again when there is more of it."""
+        """The clocks, read again when the file has grown."""
         size = self.run.clocks.stat().st_size if self.run.clocks.exists() else 0
         if size != self._clocks_read:
             self._clocks_read = size
@@ -101,7 +101,7 @@ class WatchedRun:
         return own_ns if clock is None else int(clock.to_lab_ns(np.array([own_ns]))[0])
 
     def _origin(self, identity: str) -> str:
-        """Ids begin with the number of who published (`nodes.protocol.wire.message_id`)."""
+        """The publisher: ids begin with its number (`nodes.protocol.wire.message_id`)."""
         return self._names.get(int(identity, 16) >> 32, "")
 
 
@@ -115,7 +115,7 @@ class _Capture:
         self._place = Place()
 
     def read(self, final: bool) -> list[Arrival]:
-        """What has come since the last time."""
+        """The arrivals since the last call."""
         found: list[Arrival] = []
         while self._path.exists() and self._path.stat().st_size > self._place.at:
             now = advance(str(self._path), self._place, self._place.at + STEP)
@@ -131,7 +131,7 @@ class _Capture:
 
 
 class _Log:
-    """A node's log; a line that is half written waits."""
+    """A node's log; an incomplete last line is read later."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -146,6 +146,6 @@ class _Log:
         found = []
         for line in text.splitlines():
             if PUBLISHED.encode() in line or RECEIVED.encode() in line:
-                with suppress(ValueError):  # torn by a crash
+                with suppress(ValueError):  # truncated by a crash
                     found.append(json.loads(line))
         return [line for line in found if line.get("event") in (PUBLISHED, RECEIVED)]

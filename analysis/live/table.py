@@ -1,7 +1,7 @@
-"""Delay and loss by level while a run goes on. Pure: publications and arrivals in, as they become known; a table out.
+"""Delay and loss by level while a run is in progress. Pure: publications and arrivals in, a table out.
 
-A delivery is expected for each message and each subscriber who wants it, as in `analysis.metrics.deliveries`. It has
-come when all of its bytes were seen on the receiver's link. Until then it is under way; after long enough, overdue.
+A delivery is expected for each message and each of its subscribers, as in `analysis.metrics.deliveries`. It has arrived
+when all of its bytes were seen on the receiver's link. Until then it is in transit, and after some time overdue.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ SECOND_NS = 1_000_000_000
 
 
 class Level(NamedTuple):
-    """What became of a level's messages so far; delays in seconds, None if there are none."""
+    """Outcome of a level's messages so far; delays in seconds, None if there are none."""
 
     level: int
     published: int
@@ -42,15 +42,17 @@ class _Counts:
 
 
 class Live:
-    """All that is known of a run's deliveries."""
+    """The deliveries of a run so far."""
 
     def __init__(self, subscriptions: Subscriptions, from_ns: int = 0) -> None:
         self._subscriptions = subscriptions
         self._from_ns = from_ns
         self._levels: dict[int, _Counts] = {}
-        self._waiting: dict[tuple[str, str], tuple[int, int]] = {}  # level, published when
+        self._pending: dict[tuple[str, str], tuple[int, int]] = {}  # level, publish time
         self._known: set[str] = set()
-        self._early: dict[tuple[str, str], tuple[int, int]] = {}  # arrived before it was known of
+        self._early: dict[
+            tuple[str, str], tuple[int, int]
+        ] = {}  # arrived before the publication was read
 
     def published(
         self,
@@ -61,7 +63,7 @@ class Live:
         at_ns: int,
         place: Iterable[int] | None = None,
     ) -> None:
-        """A log says that a message was published."""
+        """Add a publication from a log."""
         if identity in self._known or at_ns < self._from_ns:
             return
         self._known.add(identity)
@@ -71,14 +73,14 @@ class Live:
             if receiver == origin:
                 continue
             counts.expected += 1
-            self._waiting[identity, receiver] = (level, at_ns)
+            self._pending[identity, receiver] = (level, at_ns)
             if came := self._early.pop((identity, receiver), None):
                 self.arrived(identity, receiver, *came)
 
     def arrived(self, identity: str, receiver: str, published_ns: int, at_ns: int) -> None:
-        """All of a message was seen on a receiver's link; the first time counts."""
-        if waiting := self._waiting.pop((identity, receiver), None):
-            counts = self._levels[waiting[0]]
+        """Add the arrival of a complete message; the first one counts."""
+        if pending := self._pending.pop((identity, receiver), None):
+            counts = self._levels[pending[0]]
             counts.delays_ns.append(at_ns - published_ns)
             counts.arrived_ns.append(at_ns)
         elif identity not in self._known and published_ns >= self._from_ns:
@@ -87,7 +89,7 @@ class Live:
     def levels(self, now_ns: int, overdue_s: float) -> list[Level]:
         """The most urgent first."""
         since: dict[int, list[int]] = {level: [] for level in self._levels}
-        for level, at_ns in self._waiting.values():
+        for level, at_ns in self._pending.values():
             since[level].append(now_ns - at_ns)
         return [
             _level_of(level, self._levels[level], since[level], now_ns, overdue_s * SECOND_NS)
@@ -96,9 +98,9 @@ class Live:
 
 
 def _level_of(
-    level: int, counts: _Counts, waiting_ns: list[int], now_ns: int, overdue_ns: float
+    level: int, counts: _Counts, pending_ns: list[int], now_ns: int, overdue_ns: float
 ) -> Level:
-    overdue = sum(waited >= overdue_ns for waited in waiting_ns)
+    overdue = sum(age_ns >= overdue_ns for age_ns in pending_ns)
     recent = [
         delay
         for delay, at_ns in zip(counts.delays_ns, counts.arrived_ns, strict=True)
@@ -109,7 +111,7 @@ def _level_of(
         counts.published,
         counts.expected,
         len(counts.delays_ns),
-        len(waiting_ns) - overdue,
+        len(pending_ns) - overdue,
         overdue,
         _share(counts.delays_ns, 50),
         _share(counts.delays_ns, 95),
@@ -121,5 +123,5 @@ def _level_of(
 
 
 def _share(delays_ns: list[int], percent: float) -> float | None:
-    """As `delay` of the analysis: linear between neighbours."""
+    """A percentile, as in `analysis.metrics.delay`: linear between neighbours."""
     return float(np.percentile(delays_ns, percent)) / SECOND_NS if delays_ns else None
