@@ -1,1 +1,1 @@
-"""Spark itself: its session, its Java, signals, and our code on a cluster."""
+"""Spark: its session, its Java, signals, and shipping our code to a cluster."""

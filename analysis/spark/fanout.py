@@ -1,7 +1,7 @@
-"""Many independent cells of work, computed by Spark: here on all cores, or on a cluster.
+"""Computes many independent cells with Spark: on all local cores, or on a cluster.
 
-Each cell is a partition of its own and they are begun in the order given, so put the heaviest first. What a cell
-gives are rows of named tables; they come back as text, as tables differ in their columns, and are few.
+Each cell is a partition, started in the order given, so put the heaviest first. A cell yields rows of named tables,
+which are returned as JSON text, because tables have different columns; there are few rows.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Cell = Mapping[str, Any]  # plain values
 Row = Mapping[str, Any]
 Work = Callable[[Cell], Iterable[tuple[str, Row]]]  # rows, each with the name of its table
-Progress = Callable[[int, int], None]  # cells done, of how many
+Progress = Callable[[int, int], None]  # cells done, cells in total
 SCHEMA = "name string, row string"
 POLL_S = 0.25
 
@@ -26,7 +26,7 @@ POLL_S = 0.25
 def fan_out(
     spark: "SparkSession", work: Work, cells: Sequence[Cell], progress: Progress
 ) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each table. `work` is a function of a module, which the workers import."""
+    """Compute the cells; returns the rows of each table. `work`: a function of a module, which the workers import."""
     progress(0, len(cells))
     job = _Job(spark, work, cells)
     job.start()
@@ -39,30 +39,30 @@ def fan_out(
 
 
 class _Job(threading.Thread):
-    """The Spark job. The main thread only looks on, and so hears of Ctrl-C at once."""
+    """The Spark job in a thread, so that the main thread receives Ctrl-C at once."""
 
     def __init__(self, spark: "SparkSession", work: Work, cells: Sequence[Cell]) -> None:
         super().__init__(daemon=True)
-        self.group = f"cells-{id(self)}"  # by which Spark knows the job
+        self.group = f"cells-{id(self)}"  # Spark's job group
         self._spark, self._work, self._cells = spark, work, cells
         self._table: pa.Table | None = None
-        self._trouble: Exception | None = None
+        self._error: Exception | None = None
 
     def run(self) -> None:
         try:
             self._spark.sparkContext.setJobGroup(self.group, "cells", interruptOnCancel=True)
             places = self._spark.range(0, len(self._cells), 1, len(self._cells))
             self._table = places.mapInArrow(_mapper(self._work, self._cells), SCHEMA).toArrow()
-        except Exception as trouble:  # noqa: BLE001 - whatever it is, the main thread tells it
-            self._trouble = trouble
+        except Exception as error:  # noqa: BLE001 - the main thread reports any error
+            self._error = error
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         if self._table is None:
             raise AnalysisError(
-                f"The cells could not be computed: {_error_line(self._trouble)}",
+                f"The cells could not be computed: {_error_line(self._error)}",
                 "The workers need the Python of this machine (same version) with numpy and pyarrow; "
                 "for kawakami2016 also websockets.",
-            ) from self._trouble
+            ) from self._error
         tables: dict[str, list[dict[str, Any]]] = {}
         for name, row in zip(*(column.to_pylist() for column in self._table.columns), strict=True):
             tables.setdefault(name, []).append(json.loads(row))
@@ -70,7 +70,7 @@ class _Job(threading.Thread):
 
 
 def _mapper(work: Work, cells: Sequence[Cell]) -> Callable[[Any], Iterator[Any]]:
-    """Runs on the workers; which of the cells is theirs, their rows say."""
+    """A function for the workers; their rows are the numbers of cells."""
 
     def compute(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -91,10 +91,10 @@ def _done(spark: "SparkSession", group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
-def _error_line(trouble: Exception | None) -> str:
-    """Of a long trace the line that says what is wrong."""
-    lines = [line.strip() for line in str(trouble).splitlines() if line.strip()]
+def _error_line(error: Exception | None) -> str:
+    """The last line of a long trace that names an error."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [
         line for line in lines if "Error" in line.split(":")[0] and not line.startswith("at ")
     ]
-    return (errors or lines or [repr(trouble)])[-1]
+    return (errors or lines or [repr(error)])[-1]

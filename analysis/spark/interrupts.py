@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: put off where nobody could end Java, and never lost."""
+"""Ctrl-C and SIGTERM: deferred while Java cannot be ended yet, and never lost."""
 
 import signal
 import sys
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-AGAIN_S = 0.05  # until an interrupt that was lost is sent again
+AGAIN_S = 0.05  # seconds until a lost interrupt is sent again
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM inside take effect at the end: until Java is known, nobody could end it.
+    """Defer Ctrl-C and SIGTERM to the end of the block: until Java is known, it could not be ended.
 
-    Python gives signals to the main thread only; in any other there is nothing to defer.
+    Python delivers signals to the main thread only; in any other thread there is nothing to defer.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -34,10 +34,10 @@ def deferred() -> Iterator[None]:
 
 @contextmanager
 def never_lost() -> Iterator[None]:
-    """An interrupt inside that Python drops is sent again.
+    """Send an interrupt again that Python drops inside the block.
 
-    It drops those that come while an object is tidied up, because a finalizer cannot raise; and for each answer of
-    Java the bridge has objects to tidy up.
+    Python drops an interrupt that arrives while an object is finalized, because a finalizer cannot raise; and the
+    bridge to Java finalizes objects after each response.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

