@@ -1,1 +1,1 @@
-"""PySpark jobs from captures to hops, overhead and delay, and the report."""
+"""Measures runs with PySpark: from captures to hops, overhead and delay, and the report."""

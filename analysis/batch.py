@@ -1,4 +1,4 @@
-"""Many runs in one Spark session: what is wrong with one does not keep the others from being measured."""
+"""Measures many runs in one Spark session; an error in one run does not affect the others."""
 
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from analysis.pipeline import SHORT_BYTES, STARTING, Progress, measure, size_of
 from analysis.spark.session import open_session
 from analysis.stats.trials import Trial, of_run
 
-# What a damaged run folder makes of us: its own sentence, or what the files of it really were.
+# The errors that a damaged run folder can cause.
 DAMAGE = (AnalysisError, OSError, ValueError, KeyError, TypeError, IndexError)
-POLL_S = 0.2  # at threads that give up
+POLL_S = 0.2  # seconds between two attempts to cancel jobs
 
 
 class Measured(NamedTuple):
-    """What became of one of the runs."""
+    """The outcome of one run."""
 
     folder: Path
     run: Run | None
@@ -36,9 +36,9 @@ def analyze_runs(
     deadlines: Mapping[int, float] | None = None,
     at_a_time: int = 1,
 ) -> Generator[Measured, None, None]:
-    """Each run in its turn, as soon as it is done; `emit_of`: a listener for the run of this name.
+    """Measure the runs and yield each result in order; `emit_of`: the progress callback for the run of this name.
 
-    Spark is started only if there is any run that can be read. `at_a_time`: small runs leave most of a machine idle.
+    Spark starts only if at least one run can be read. `at_a_time`: runs in parallel, as small runs leave cores idle.
     """
     known: dict[Path, Run | AnalysisError] = {}
     size = 0.0
@@ -73,7 +73,7 @@ def analyze_runs(
 def _measure_in_parallel(
     spark: Any, measured: Callable[[Path], Measured], folders: Sequence[Path], at_a_time: int
 ) -> Iterator[Measured]:
-    """In their order, by so many threads. An interrupt waits until all have given up what they were at."""
+    """Measure with several threads, in order. An interrupt waits until all threads have stopped."""
     with ThreadPoolExecutor(at_a_time) as threads:
         begun = [threads.submit(measured, folder) for folder in folders]
         try:
@@ -81,7 +81,7 @@ def _measure_in_parallel(
                 yield one.result()
         finally:
             left = {one for one in begun if not one.cancel() and not one.done()}
-            while left:  # whoever was between two of Spark's jobs begins another one
+            while left:  # a thread between two jobs starts another one
                 spark.sparkContext.cancelAllJobs()
                 left = wait(left, POLL_S).not_done
 
@@ -112,7 +112,7 @@ def _sentence(folder: Path, error: Exception) -> AnalysisError:
     )
 
 
-# The metrics of many runs as one dataset: a folder for each table, divided by run; each row tells of which run it is.
+# The metrics of many runs as one dataset: a folder for each table, partitioned by run; each row names its run.
 #
 # FOLDER/deliveries/run=valley-20261116-…/part-0.parquet
 
@@ -131,14 +131,16 @@ FILE = "part-0.parquet"
 
 
 def write_dataset(folder: Path, trials: Sequence[Trial]) -> None:
-    """Add these runs, in the place of what the dataset had of them."""
+    """Add these runs, replacing earlier versions of them."""
     for trial in trials:
         for table in sorted(trial.run.metrics.glob("*.parquet")):
             _write_part(folder / table.stem / f"run={trial.run.name}", table, trial)
 
 
 def _write_part(target: Path, table: Path, trial: Trial) -> None:
-    unfinished = target.with_name(f"_{target.name}.unfinished")  # readers pass such names over
+    unfinished = target.with_name(
+        f"_{target.name}.unfinished"
+    )  # readers ignore names that begin with _
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     known = {**of_run(trial.run), "setup": trial.setup, "trial": trial.number}
@@ -152,7 +154,7 @@ def _write_part(target: Path, table: Path, trial: Trial) -> None:
                     unfinished / FILE, rows.schema, compression="zstd"
                 )
                 writer.write_table(rows)
-        if writer is None:  # no row at all: the columns are told all the same
+        if writer is None:  # no rows: write the schema only
             empty = pq.ParquetFile(files[0]).schema_arrow.empty_table()
             pq.write_table(_with(empty, known), unfinished / FILE, compression="zstd")
     finally:
@@ -163,7 +165,7 @@ def _write_part(target: Path, table: Path, trial: Trial) -> None:
 
 
 def _with(batch: pa.RecordBatch | pa.Table, known: dict[str, Any]) -> pa.Table:
-    """With the columns of its run before its own."""
+    """Prepend the columns of the run."""
     rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
     for place, name in enumerate(OF_TRIAL):
         column = pa.repeat(pa.scalar(known[name], TYPES.get(name, pa.string())), rows.num_rows)

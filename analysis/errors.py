@@ -1,6 +1,6 @@
-"""What can go wrong in the analysis: one error, a sentence with a next step.
+"""The error of the analysis: a sentence with a next step.
 
-It has the shape of the command line's own errors (`message`, `hint`, `exit_code`), which it may not import.
+It has the attributes of the command line's errors (`message`, `hint`, `exit_code`), which this package may not import.
 """
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: sizes, rates, shares, and times in as many digits as their error leaves. Pure."""
+"""Formats numbers for people: sizes, rates, shares, and times with the digits that their error allows. Pure."""
 
 import math
 import re
@@ -9,14 +9,14 @@ UNITS = (
     (1.0, "s", 2),
     (1e-3, "ms", 0),
     (1e-6, "µs", 0),
-)  # with the digits behind the point that are usual
-FINE = 0.1  # of a second: below, milliseconds have a digit behind the point
-LEADING = 3  # an error that begins with less has two digits: 12 would become 20
+)  # with the default number of decimal digits
+FINE = 0.1  # of a second: below, milliseconds have a decimal digit
+LEADING = 3  # an error with a smaller leading digit has two digits: 12 would become 20
 INDISTINGUISHABLE = "not distinguishable from 0"
 
 
 def plain(value: float | None) -> str:
-    """A time that is known as well as it is shown."""
+    """A time without an error."""
     if value is None:
         return "–"
     if 0 < value < 0.001:
@@ -27,7 +27,7 @@ def plain(value: float | None) -> str:
 
 
 def seconds_with_error(value: float | None, error: float = 0.0) -> str:
-    """A time that may be off by so much, in no more digits than that leaves."""
+    """A time with its error, with the digits that the error allows."""
     if value is None or not error:
         return plain(value)
     if value + error < 0:
@@ -40,7 +40,7 @@ def seconds_with_error(value: float | None, error: float = 0.0) -> str:
 
 
 def _around(value: float, error: float) -> str:
-    """Value and error in the same unit, rounded so that what is said contains what is known."""
+    """Value and error in the same unit, rounded so that the interval shown contains the true one."""
     unit, name, usual = _unit(max(abs(value), error))
     if name == "ms" and abs(value) < FINE:
         usual = 1
@@ -75,12 +75,12 @@ def _written(value: float, digits: int) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A time as people say it."""
+    """Format a time."""
     return plain(value)
 
 
 def size(count: float) -> str:
-    """A number of bytes as people say it."""
+    """Format a number of bytes."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
             return f"{count:.{0 if unit == 'B' else 1}f}{NARROW}{unit}"
@@ -89,7 +89,7 @@ def size(count: float) -> str:
 
 
 def rate(bits: float) -> str:
-    """Bits per second as people say it."""
+    """Format a bit rate."""
     for unit in ("bit/s", "kbit/s", "Mbit/s"):
         if abs(bits) < 1000:
             return f"{bits:.4g}{NARROW}{unit}"
@@ -98,7 +98,7 @@ def rate(bits: float) -> str:
 
 
 def percent(share: float, digits: str = ".0f") -> str:
-    """A share as people say it."""
+    """Format a share as a percentage."""
     return f"{share * 100:{digits}}{NARROW}%"
 
 
@@ -107,7 +107,7 @@ DIGITS = 12  # of a digest, as container engines show it
 
 
 def format_fact(name: str, value: Any) -> tuple[str, str]:
-    """A value in a unit that people read; the end of its name tells what it is in."""
+    """A name and its value with a unit, which the end of the name gives."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         for ending, text_of in (("_bytes", size), ("_s", seconds)):
             if name.endswith(ending):
@@ -118,7 +118,7 @@ def format_fact(name: str, value: Any) -> tuple[str, str]:
 
 
 def _plain(value: Any) -> str:
-    """What is not known is left out; of several things each is named first."""
+    """A value as text; unknown parts are left out, and items of a mapping have their names."""
     if isinstance(value, dict):
         known = {key: item for key, item in value.items() if item is not None}
         if any(isinstance(item, dict) for item in known.values()):

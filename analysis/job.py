@@ -1,4 +1,4 @@
-"""The analysis as a job of `spark-submit`, where there is only Spark with numpy and pyarrow, and no testbed.
+"""The analysis as a job of `spark-submit`, on a cluster that has only Spark with numpy and pyarrow.
 
     spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py packets PATH... [--to FOLDER]
     spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py analyze RUN
@@ -26,7 +26,7 @@ FAILED, WARNED = 1, 3
 
 
 def main() -> int:
-    """Do the job that the command line names, in the session that spark-submit has prepared."""
+    """Run the job of the command line in the session of spark-submit."""
     parser = argparse.ArgumentParser(prog="testbed-job.py", description=__doc__)
     jobs = parser.add_subparsers(dest="job", required=True)
     packets = jobs.add_parser("packets", help="count packets, and write them as Parquet")
@@ -41,7 +41,7 @@ def main() -> int:
     prepare(spark)
     try:
         document, code = _done(spark, asked)
-        # Before Spark is stopped: spark-submit ends with this process, and what it has not passed on then is lost.
+        # Write before Spark stops: spark-submit ends with this process, and may lose later output.
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         sys.stdout.flush()
     finally:
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _done(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    """The document, and the exit code. Nothing else is said: spark-submit puts both outputs into one."""
+    """The document, and the exit code. Nothing else is printed: spark-submit merges both outputs."""
     try:
         return _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
     except AnalysisError as error:

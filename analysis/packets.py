@@ -1,4 +1,4 @@
-"""Anybody's captures in one go: counted, written as Parquet if wanted, and what could not be read."""
+"""Counts the packets of captures of any origin, writes them as Parquet, and lists what could not be read."""
 
 import shutil
 import threading
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 READING = "reading the packets"
-# A row is how many packets of a kind a task has read, or a problem; the other column is null.
+# The result of a task: a row counts the packets of a kind, or is a problem; the other column is null.
 TASK_RESULT = pa.schema([("kind", pa.struct(list(KINDS))), ("problem", pa.struct(list(PROBLEMS)))])
 POLL_S = 0.3
-STEPS = 100  # of a bar, however many tasks there are
+STEPS = 100  # of a progress bar
 
 
 def read_packets(
     paths: Iterable[str], target: Path | None, emit: Progress, master: str = "local[*]"
 ) -> dict[str, Any]:
-    """What is in these captures, as a document; all their packets go to `target` as Parquet."""
-    files = find_files(paths)  # and wrong names are found before Spark is started
+    """Count the packets of these captures; with a `target`, write them as Parquet."""
+    files = find_files(paths)  # reports wrong names before Spark starts
     if target is not None and target.exists():
         raise AnalysisError(f"{target} exists already", "name another, or remove it first.")
     emit(STARTING, 0, 1)
-    with open_session(master, short=True) as spark:  # Java has little to do
+    with open_session(master, short=True) as spark:  # Java does little work
         emit(STARTING, 1, 1)
         return count_packets(spark, files, target, emit)
 
@@ -45,7 +45,7 @@ def read_packets(
 def count_packets(
     spark: "SparkSession", files: list[str], target: Path | None, emit: Progress
 ) -> dict[str, Any]:
-    """The same in a session that is open already."""
+    """The same in an open session."""
     with _watched(spark, READING, emit):
         kinds, problems = write_parquet(spark, files, target)
     return {
@@ -66,9 +66,9 @@ def write_parquet(
     target: Path | None,
     columns: Sequence[str] = tuple(SCHEMA.names),
 ) -> tuple[list[Row], list[Row]]:
-    """Each task writes what it reads, so packets never pass through Java: their kinds, and the problems.
+    """Each task writes the packets that it reads, so they do not pass through Java; returns kinds and problems.
 
-    All or nothing: the folder appears when it is whole. The workers of a cluster must see it.
+    The folder appears when it is complete. The workers of a cluster must see it.
     """
     if target is None:
         return _read(spark, files, None, columns)
@@ -77,7 +77,7 @@ def write_parquet(
     unfinished.mkdir(parents=True)
     try:
         found = _read(spark, files, unfinished.resolve(), columns)
-    except BaseException:  # also when interrupted: what is half done is of no use
+    except BaseException:  # also on an interrupt: remove incomplete results
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     unfinished.rename(target)
@@ -113,14 +113,14 @@ def _read(
 
 
 def _summed(rows: list[Row]) -> list[Row]:
-    """One row a kind, the most frequent first."""
+    """One row for each kind, the most frequent first."""
     summed = sum_kinds([pa.Table.from_pylist(rows, KINDS)]).to_pylist()
     return sorted(summed, key=lambda row: (-row["packets"], row["kind"]))
 
 
 @contextmanager
 def _watched(spark: "SparkSession", stage: str, emit: Progress) -> Iterator[None]:
-    """Tell how far Spark's tasks are, until the block ends."""
+    """Report the progress of Spark's tasks until the block ends."""
     over = threading.Event()
     watcher = threading.Thread(target=_watch, args=(spark, stage, emit, over), daemon=True)
     emit(stage, 0, STEPS)

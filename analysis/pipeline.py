@@ -1,8 +1,8 @@
-"""From a run folder to its metrics and summary: packets -> streams -> messages -> hops -> deliveries.
+"""Measures a run folder: packets -> streams -> messages -> hops -> deliveries -> summary.
 
-A simulated run has no packets: its traces are the messages.
+A simulated run has no packets: its traces contain the messages.
 
-Each metric is written as Parquet and read back by the next: the files are the pipeline's own intermediate results.
+Each metric is written as Parquet and read back by the next one.
 """
 
 import json
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# The traces of a simulated run: what was seen on its links, in the tables that a scan of captures gives.
+# The traces of a simulated run, in the tables that a scan of captures gives.
 
 
 MESSAGES, LINKS, USE = "messages.parquet", "links.parquet", "use.parquet"
 
 
 def trace_files(run: Run) -> list[Path]:
-    """Both tables; AnalysisError if one is missing."""
+    """The paths of both tables; AnalysisError if one is missing."""
     files = [run.trace / name for name in (MESSAGES, LINKS)]
     for file in files:
         if not file.is_file():
@@ -48,7 +48,7 @@ def trace_files(run: Run) -> list[Path]:
 
 
 def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
-    """The sightings of messages, the totals of links, and their use, of which earlier versions' traces have nothing."""
+    """Sightings, totals of links, and link utilization, which is empty in traces of earlier versions."""
     from analysis.metrics import link_utilization, messages, overhead
     from analysis.metrics.empty import empty_table
 
@@ -64,8 +64,8 @@ def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, 
 
 
 Progress = Callable[[str, int, int], None]
-LOGS = "logs"  # a table that is no metric: it goes when all is measured
-SHORT_BYTES = 200_000_000  # of captures; up to here Java is used up before it is optimised
+LOGS = "logs"  # an intermediate table, deleted at the end
+SHORT_BYTES = 200_000_000  # of captures; for less data Java's optimising compiler does not pay off
 STARTING, READING, TRACES, FOLLOWING, SUMMING = (
     "starting Spark",
     "reading the captures",
@@ -76,7 +76,7 @@ STARTING, READING, TRACES, FOLLOWING, SUMMING = (
 
 
 def _ignore(_stage: str, _done: int, _total: int) -> None:
-    """A listener that does not care."""
+    """Ignore progress."""
 
 
 def analyze(
@@ -89,11 +89,11 @@ def analyze(
 ) -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary.
 
-    `load_unit_s`: the unit of time in which the momentary load of nodes and the use of links are counted.
-    `deadlines`: level -> seconds, before those of the manifest.
+    `load_unit_s`: the unit of time of the momentary load of nodes and of link utilization.
+    `deadlines`: level -> seconds; they override those of the manifest.
     """
     run = read_run(Path(run_dir).resolve())
-    size = size_of(run)  # and wrong files are found before Spark is started
+    size = size_of(run)  # reports wrong files before Spark starts
     emit(STARTING, 0, 1)
     with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
@@ -107,13 +107,13 @@ def measure(
     load_unit_s: float = UNIT_S,
     deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """The same in a session that is open already. Metrics of an earlier analysis stay until the new ones are whole."""
+    """The same in an open session. Earlier metrics stay until the new ones are complete."""
     unfinished = run.folder / "metrics.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         due = {**run.deadlines, **(deadlines or {})}
         summary = _Measurement(spark, run, unfinished, emit, load_unit_s, due).measure()
-    except BaseException:  # also when interrupted: what is half done is of no use
+    except BaseException:  # also on an interrupt: remove incomplete results
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     shutil.rmtree(table_path(unfinished, LOGS), ignore_errors=True)
@@ -124,14 +124,14 @@ def measure(
 
 
 def size_of(run: Run) -> float:
-    """Bytes of captures or traces; AnalysisError if one of the files is none."""
+    """Bytes of captures or traces; AnalysisError if a file is not a capture or trace."""
     if run.simulated:
         return sum(file.stat().st_size for file in trace_files(run))
     return sum(job.size for job in jobs_of(run))
 
 
 class _Measurement:
-    """One run in one session."""
+    """The measurement of one run in one session."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class _Measurement:
         begin_ns: int,
         end_ns: int,
     ) -> None:
-        """What brokers did and said in this time."""
+        """Measure forwards, control traffic, load and repairs in this time."""
         from analysis.metrics import control, forwards, load, repair
 
         run = self.run
@@ -245,14 +245,14 @@ class _Measurement:
         )
 
     def _paths_to_core(self, settings: SettingsOfLinks) -> "DataFrame":
-        """What each node's way to the core was asked to be, and what packets had around them there."""
+        """The link settings of each node's path to the core, and the size of packet headers there."""
         from analysis.metrics.delay_parts import paths_frame
 
         paths = paths_to_core(self.run.manifest, settings)
         return paths_frame(self.spark, paths, packet_bytes(self.folder))
 
     def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
-        """What the captures show: messages, what links carried, and when."""
+        """Messages, totals of links and utilization from the captures."""
         from analysis.metrics import messages, mqtt, overhead
 
         scanned = scan(self.spark, self.run, self.folder, self.load_unit_s)
@@ -266,7 +266,7 @@ class _Measurement:
         )
 
     def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
-        """The same of a simulated run, where nobody speaks anything but our protocol."""
+        """The same from the traces of a simulated run, which has no MQTT and no datagrams."""
         from analysis.metrics import datagrams, messages, mqtt, overhead
         from analysis.metrics.empty import empty_table
 
@@ -306,7 +306,7 @@ class _Measurement:
 
 
 def _seen_time(seen: "DataFrame") -> tuple[int, int]:
-    """From the first publication to the last message on any link, where no scenario was played."""
+    """From the first publication to the last message on any link, for a run without a scenario."""
     from pyspark.sql import functions as sf
 
     published = sf.min(sf.when(sf.col("kind") == "PUBLISH", sf.col("published_ns")))
@@ -315,7 +315,7 @@ def _seen_time(seen: "DataFrame") -> tuple[int, int]:
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
-    """All of it or nothing: the file appears when it is whole."""
+    """Write atomically."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     unfinished.write_text(json.dumps(document, indent=2) + "\n")
     unfinished.replace(path)

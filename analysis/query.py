@@ -1,4 +1,4 @@
-"""Questions in SQL to the metrics of any runs: each table is a view over all of them, with the columns of its run."""
+"""Answers SQL queries on the metrics of runs: each table is a view over all runs, with the columns of its run."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ QUESTIONS = frozenset({"select", "with", "from", "values", "describe", "show", "
 
 
 def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[str, Any]:
-    """The answer as a document: `columns`, at most so many `rows`, and whether there are `more`."""
+    """The result: `columns`, at most so many `rows`, and whether there are `more`."""
     check_question(sql)
     if not any(run.metrics.is_dir() for run in runs):
         raise AnalysisError(
@@ -35,7 +35,7 @@ def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[s
 
 
 def check_question(sql: str) -> None:
-    """AnalysisError if this does not only read."""
+    """AnalysisError if the query does more than read."""
     words = sql.replace("(", " ").split()
     if not words or words[0].lower() not in QUESTIONS:
         raise AnalysisError(
@@ -45,7 +45,7 @@ def check_question(sql: str) -> None:
 
 
 def ask(spark: "SparkSession", sql: str, runs: Sequence[Run], most: int) -> dict[str, Any]:
-    """The same in a session that is open already."""
+    """The same in an open session."""
     from pyspark.errors import PySparkException
 
     tables = make_views(spark, runs)
@@ -75,7 +75,7 @@ def ask(spark: "SparkSession", sql: str, runs: Sequence[Run], most: int) -> dict
 
 @contextmanager
 def _without_traceback() -> Iterator[None]:
-    """Spark logs each question that it does not understand, with Java's stack; it raises it, too."""
+    """Silence Spark's log of invalid queries, with Java's stack trace; it raises the error, too."""
     from pyspark.logger import PySparkLogger
 
     logger = PySparkLogger.getLogger("SQLQueryContextLogger")
@@ -87,7 +87,7 @@ def _without_traceback() -> Iterator[None]:
 
 
 def _sentence(error: Exception) -> str:
-    """Without the name and the number that Spark has for this kind of mistake."""
+    """The message without Spark's error class and SQLSTATE."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (
         re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", lines[0]).strip()
@@ -105,7 +105,7 @@ def _refuse_equal_names(columns: list[str]) -> None:
 
 
 def make_views(spark: "SparkSession", runs: Sequence[Run]) -> list[str]:
-    """A view for each table that any of the runs has; their names."""
+    """Create a view for each table of any of the runs; returns their names."""
     from pyspark.sql import functions as sf
 
     names = sorted({path.stem for run in runs for path in run.metrics.glob("*.parquet")})

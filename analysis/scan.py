@@ -1,4 +1,4 @@
-"""Reads all captures of a run in parallel: the only stage that touches pcap files."""
+"""Reads all captures of a run in parallel: the only stage that reads pcap files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-# What there may be much of, each task writes itself, so it never passes through Java: table -> a row of it.
+# Large tables: each task writes its rows itself, so they do not pass through Java. Table -> row type.
 WRITTEN = {"messages": SIGHTING, "mqtt": MQTT, "datagrams": DATAGRAMS}
-# The rest it tells: a row is what a link cost, or what it carried in a unit of time; the other column is null.
+# The result of a task: a row has totals of a link, or its utilization in a unit of time; the other column is null.
 TASK_RESULT = pa.schema([("totals", TOTALS), ("use", UTILIZATION)])
-SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
+SMALLEST_SHARE = 1 << 22  # bytes; splitting a smaller file costs more than it gains
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file, or the part of its connections that one task reads."""
+    """A capture file, or a shard of its connections, for one task."""
 
     path: Path
     place: LinkPlace
     size: float
     shard: int = 0
     shards: int = 1
-    clock: Clock | None = None  # that the packets' times are of; None: the lab machine's
+    clock: Clock | None = None  # that stamped the packets; None: the lab machine's
 
 
 def jobs_of(run: Run) -> list[Job]:
-    """One job a captured link; AnalysisError if one of the files is no capture."""
+    """One job for each captured link; AnalysisError if a file is no capture."""
     names = {node.address: node.name for node in run.nodes}
     numbers = {node.number: node.name for node in run.nodes}
     clocks = read_clocks(run.clocks)
@@ -63,7 +63,7 @@ def jobs_of(run: Run) -> list[Job]:
 
 
 def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
-    """The jobs on so many tasks, the largest first to the least loaded; a file too big for one task is divided."""
+    """Distribute the jobs over tasks, the largest first to the least loaded; files too big for one task are divided."""
     whole = list(jobs)
     share = max(sum(job.size for job in whole) / tasks, SMALLEST_SHARE)
     parts = []
@@ -81,16 +81,16 @@ def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What all tasks have told: the totals of each link (of each part of its file), and its use."""
+    """The results of all tasks: totals of each link (of each shard of its file), and its utilization."""
 
     totals: pa.Table
     use: pa.Table
 
 
 def scan(spark: "SparkSession", run: Run, folder: Path, unit_s: float = UNIT_S) -> Scanned:
-    """Writes `WRITTEN` to this folder, as `messages.parquet` and so on. The workers of a cluster must see it.
+    """Write the tables of `WRITTEN` to this folder, which the workers of a cluster must see.
 
-    `unit_s`: the length of the units of time in which the use of links is counted.
+    `unit_s`: the unit of time of link utilization.
     """
     origin_ns = run.played[0] if run.played else 0
     for name in WRITTEN:
@@ -101,17 +101,17 @@ def scan(spark: "SparkSession", run: Run, folder: Path, unit_s: float = UNIT_S) 
 
 
 def table_path(folder: Path, name: str) -> Path:
-    """Where a table of this name is."""
+    """The path of a table."""
     return folder / f"{name}.parquet"
 
 
 def _of_struct(column: pa.ChunkedArray) -> pa.Table:
-    """The rows that there are in it."""
+    """The rows of a struct column that are not null."""
     return pa.Table.from_struct_array(column.drop_null())
 
 
 def packets(spark: "SparkSession", run: Run) -> "DataFrame":
-    """Every packet on every link as PACKET_SCHEMA: where a metric of one's own can begin."""
+    """All packets on all links as PACKET_SCHEMA: a starting point for new metrics."""
     return _over_files(spark, run, PACKET_SCHEMA, _packets)
 
 
@@ -121,7 +121,7 @@ def _over_files(
     schema: pa.Schema,
     read: Callable[[list[Job], int], Iterator[pa.RecordBatch]],
 ) -> "DataFrame":
-    """What `read` says of each task's jobs, and the task's number."""
+    """Apply `read` to the jobs and the number of each task."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = spark.sparkContext.defaultParallelism
@@ -162,7 +162,7 @@ class _Tables:
         self._files = files
 
     def add(self, **kinds: pa.StructArray) -> None:
-        """More rows of these tables."""
+        """Append rows to these tables."""
         for name, rows in kinds.items():
             if len(rows):
                 self._files[name].write(pa.RecordBatch.from_struct_array(rows))
@@ -185,7 +185,7 @@ def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Itera
 
 
 def _task_result(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
-    """Each in its own column."""
+    """Batches with each result in its own column."""
     for name, rows in kinds.items():
         if len(rows):
             columns = [

@@ -1,4 +1,4 @@
-"""summary.json: a run in a few numbers, from its metrics. The keys are a contract with programs that read it."""
+"""summary.json: the main numbers of a run, from its metrics. The keys are a contract with other programs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,10 +30,10 @@ def summarize(
     deadlines: Mapping[int, float] | None = None,
     clocks: Clocks = NONE,
 ) -> dict[str, Any]:
-    """The summary of a run whose metrics are in this folder; `ignored` publications do not count.
+    """Summarize the metrics in this folder; `ignored` publications do not count.
 
-    `seconds`: how long the time is over which load and what brokers say are averaged. `deadlines`: level -> seconds.
-    `clocks`: of nodes that have one of their own.
+    `seconds`: duration over which load and control traffic are averaged. `deadlines`: level -> seconds.
+    `clocks`: of nodes with their own clock.
     """
 
     def table(name: str) -> pa.Table:
@@ -107,7 +107,7 @@ def summarize(
 
 
 def _rounded(seconds: float | None) -> float | None:
-    """To whole nanoseconds: the last digits of a mean depend on the order in which it was summed."""
+    """Round to nanoseconds: the last digits of a mean depend on the order of summation."""
     return None if seconds is None else round(seconds, 9)
 
 
@@ -116,7 +116,7 @@ def _of_level(deliveries: pa.Table, priority: int) -> pa.Table:
 
 
 def _handed(deliveries: pa.Table, more_than: int) -> int:
-    """How many deliveries are more than so many times in the log of the receiver's application."""
+    """Number of deliveries that the receiver's application logged more than this often."""
     return _sum_of(pc.greater(deliveries["handed"], more_than))
 
 
@@ -149,7 +149,7 @@ def _evidence(
 
 
 def _reasons(deliveries: pa.Table) -> dict[str, int]:
-    """How many deliveries were lost for which reason, the commonest first."""
+    """Number of lost deliveries by reason, the most frequent first."""
     lost = deliveries.filter(pc.field("status") == "lost")
     counted = lost.group_by("reason").aggregate([([], "count_all")])
     order = [("count_all", "descending"), ("reason", "ascending")]
@@ -157,7 +157,7 @@ def _reasons(deliveries: pa.Table) -> dict[str, int]:
 
 
 def _by_link(links: pa.Table, column: str) -> dict[str, int]:
-    """link -> sum over both directions, where there is anything."""
+    """link -> sum over both directions, if it is not 0."""
     sums: dict[str, int] = {}
     for link, size in zip(links["link"].to_pylist(), links[column].to_pylist(), strict=True):
         if size:
