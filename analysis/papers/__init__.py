@@ -1,1 +1,1 @@
-"""Figures of papers, from the metrics of runs or from the rows of cells that reproduce them."""
+"""Figures of papers, from the metrics of runs or from the rows of reproduction cells."""

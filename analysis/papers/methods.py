@@ -1,4 +1,4 @@
-"""The ways of publishing and of collecting that are compared: how they are named, and how they look in charts."""
+"""The methods of publishing and collecting that papers compare: their names, and their points in charts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ USUAL_SUPPORT = "next"
 
 
 def title(row: Row) -> str:
-    """For people: what this way is, with what it differs in from others of the method."""
+    """The name of a row's method, with the variant."""
     support = row.get("support") or ""
     parts = (
         METHODS[row["method"]],
@@ -37,13 +37,13 @@ def title(row: Row) -> str:
 
 
 def with_priority(row: Row) -> str:
-    """The same, for methods that know priorities with theirs."""
+    """The same, with the priority for methods that have priorities."""
     known = row["method"] in PRIORITISED
     return f"{title(row)}, priority {row['priority']}" if known else title(row)
 
 
 def titles(rows: Iterable[Row], name: Callable[[Row], str] = title) -> list[str]:
-    """Of all ways that occur, methods in their order."""
+    """The names of all rows, in the order of METHODS."""
     order = list(METHODS)
     known = {name(row): (order.index(row["method"]), name(row)) for row in rows}
     return sorted(known, key=lambda way: known[way])
@@ -57,7 +57,7 @@ PATTERN = "pattern"
 
 
 def by_pattern(cells: Iterable[Cell], value: str) -> list[dict[str, Any]]:
-    """Patterns side by side, a panel for each number of nodes."""
+    """Points with patterns side by side, a panel for each number of nodes."""
     return points(cells, value, at=lambda cell: cell["pattern"], panel=nodes_panel)
 
 
@@ -68,7 +68,7 @@ def points(
     panel: Callable[[Cell], str],
     name: Callable[[Cell], str] = title,
 ) -> list[dict[str, Any]]:
-    """One for each cell, ways in their order."""
+    """A point for each cell, in the order of METHODS."""
     shown = list(cells)
     order = titles(shown, name)
     found = [

@@ -1,4 +1,4 @@
-"""From the Parquet of a reproduction's cells to result.json and report.html."""
+"""Writes result.json and report.html of a reproduction from the Parquet tables of its cells."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# report.html of a reproduction that is made of cells: checks first, then each figure; no scripts, nothing fetched.
+# The page: checks first, then each figure; no scripts, no external resources.
 
 
 Figure = Mapping[str, Any]
@@ -25,7 +25,7 @@ SPREAD = {"mean", "low", "high", "trials"}
 
 @dataclass(frozen=True, slots=True)
 class PageTexts:
-    """What the page of a paper says in its own words."""
+    """The texts of a paper's page."""
 
     title: str
     heading: str
@@ -33,13 +33,13 @@ class PageTexts:
 
 
 def write_page(
-    folder: Path, result: Mapping[str, Any], words: PageTexts, drawings: Mapping[str, str]
+    folder: Path, result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, str]
 ) -> Path:
-    """Write it and say where it is. `drawings`: chart of each figure that has one, by its name."""
-    return pages.write(folder / "report.html", render(result, words, drawings))
+    """Write the page; returns its path. `drawings`: the charts by name of their figure."""
+    return pages.write(folder / "report.html", render(result, texts, drawings))
 
 
-def render(result: Mapping[str, Any], words: PageTexts, drawings: Mapping[str, str]) -> str:
+def render(result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, str]) -> str:
     """The page's HTML."""
     figures = [
         {
@@ -53,11 +53,11 @@ def render(result: Mapping[str, Any], words: PageTexts, drawings: Mapping[str, s
         for figure in result["figures"]
         if figure["cells"]
     ]
-    return pages.render("cells.html", result=result, words=words, figures=figures)
+    return pages.render("cells.html", result=result, texts=texts, figures=figures)
 
 
 def _patterns(cells: Sequence[Mapping[str, Any]]) -> str:
-    """What the letters mean, where there are some."""
+    """The meaning of pattern letters, if there are any."""
     known = {
         cell["pattern"]: f"{cell['pattern']} {cell['publishers']}, {cell['subscribers']}"
         for cell in cells
@@ -72,13 +72,13 @@ def _statement(cell: Mapping[str, Any]) -> str | None:
 
 
 def _table(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Heads and rows of text; the first columns say which cell it is."""
+    """Headers and rows as text; the first columns identify the cell."""
     named = [name for name in cells[0] if name not in (*OF_WAY, "paper", "ours")]
     way = any(name in cells[0] for name in OF_WAY)
     values = list(cells[0]["ours"])
     return {
         "heads": [*(["way"] if way else []), *named, *values],
-        "words": int(way),
+        "text_columns": int(way),
         "rows": [
             [
                 *([title(cell)] if way else []),
@@ -108,7 +108,7 @@ MEASURING, DRAWING = "measuring the cells", "drawing the figures"
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a paper's own part of the analysis makes of the tables."""
+    """The figures and checks of a paper."""
 
     figures: list[dict[str, Any]]
     checks: list[dict[str, Any]]
@@ -120,7 +120,7 @@ class Paper:
     """A paper's own part of the analysis."""
 
     name: str
-    words: PageTexts
+    texts: PageTexts
     measure: Callable[["SparkSession", Path], Results]
     drawings: Callable[[list[dict[str, Any]]], Mapping[str, str]]
 
@@ -136,12 +136,12 @@ def measure_cells(
     result = {**sheet, **found.more, "figures": found.figures, "checks": found.checks}
     (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     progress(DRAWING, 0, 1)
-    write_page(folder, result, paper.words, paper.drawings(found.figures))
+    write_page(folder, result, paper.texts, paper.drawings(found.figures))
     progress(DRAWING, 1, 1)
     return result
 
 
-# Checks: one sentence, whether it holds (null: not measured in this extent), and the numbers behind it.
+# Checks: a sentence, whether it holds (null: not measured), and the numbers behind it.
 
 
 NOT_MEASURED = "not measured"
@@ -157,7 +157,7 @@ def all_hold(
     holds: Callable[[float], bool],
     worst: Literal["largest", "smallest"] = "largest",
 ) -> dict[str, Any]:
-    """Of values with the place where each was found: all must hold, the worst is told."""
+    """Check that all values hold; reports the worst one. `values`: value and place."""
     if not values:
         return check(name, None, NOT_MEASURED)
     extreme, where = max(values) if worst == "largest" else min(values)

@@ -1,4 +1,4 @@
-"""What the cells of a reproduction gave, as Parquet in its folder: one file a table, one row a trial and way."""
+"""The results of reproduction cells as Parquet: one file for each table, one row for each trial and method."""
 
 import json
 import math
@@ -42,8 +42,8 @@ LEVELLED: Mapping[str, type] = {
 OF_WAITING: Mapping[str, type] = {
     "lab": str,  # simulated, real
     "trial": int,
-    "sites": int,  # each a broker and a gauge on a line of its own
-    "wait_ms": int,  # so long a broker waits for others' readings at most
+    "sites": int,  # each with a broker and a gauge on its own link
+    "wait_ms": int,  # longest time that a broker waits for other readings
 }
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     "topics": {
@@ -107,7 +107,7 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "publishers": int,
         "nodes": int,
         "trial": int,
-        "kind": str,  # publication, word (stop, go and the like), control (of the graph)
+        "kind": str,  # publication, word (stop, go and similar), control (of the graph)
         "t_ms": int,  # where the bin begins
         "messages": int,
     },
@@ -139,12 +139,12 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         **OF_WAITING,
         "measured_s": int,  # how long readings count
         "due": int,  # readings that were published in this time
-        "messages": float,  # between brokers, with these; one that is joined of several counts in parts
+        "messages": float,  # between brokers; a joined message counts in shares
         "packets": float,  # of these messages
         "bytes": int,  # of these messages, without the packets' headers
-        "line_bytes": int,  # of all that crossed the sites' lines in this time, both ways, with all headers
+        "line_bytes": int,  # of all packets on the sites' links in this time, in both directions, with all headers
     },
-    "waiting_readings": {  # those that came to the office, also before they count
+    "waiting_readings": {  # that arrived at the office, also before the measurement
         **OF_WAITING,
         "gauge": str,
         "published_s": float,  # since readings count
@@ -168,13 +168,13 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
     },
     "levelling_moments": {**OF_LEVELLING, "round": int, **LEVELLED},
 }
-SHEET = "cells.json"  # which paper the folder is of, and how much of it was computed
+SHEET = "cells.json"  # the paper of the folder, and the extent of the computation
 
 
 def write_tables(
     folder: Path, sheet: Mapping[str, Any], tables: Mapping[str, Iterable[Mapping[str, Any]]]
 ) -> None:
-    """The tables, then the sheet: a folder with a sheet is complete."""
+    """Write the tables, then the sheet: a folder with a sheet is complete."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -188,7 +188,7 @@ def write_tables(
 
 
 def read_sheet(folder: Path, paper: str) -> dict[str, Any]:
-    """AnalysisError if the folder is of no reproduction of this paper, or not complete."""
+    """Read the sheet; AnalysisError if the folder is not a complete reproduction of this paper."""
     try:
         sheet = json.loads((folder / SHEET).read_text())
     except (OSError, ValueError):
@@ -208,11 +208,11 @@ def path_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.parquet"
 
 
-# Mean over trials, and how far it is to be trusted: the 95 % interval by Student's t.
+# Means over trials, with 95 % intervals by Student's t.
 
 
 Row = Mapping[str, Any]
-# Quantile 0.975 of Student's t for 1, 2, ... degrees of freedom; with more it is taken as for the last.
+# Quantile 0.975 of Student's t for 1, 2, ... degrees of freedom; for more, the last value.
 STUDENT = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
@@ -221,7 +221,7 @@ STUDENT = (
 
 
 def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[dict[str, Any]]:
-    """One row for each group, in order; of each value a `spread`."""
+    """One row for each group, in order, with a `spread` of each value."""
     from pyspark.sql import functions as sf
 
     aggregates = [
@@ -246,7 +246,7 @@ def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[
 
 
 def spread(mean: float, deviation: float | None, trials: int) -> dict[str, Any]:
-    """Of a single trial there is no interval."""
+    """Mean and interval; a single trial has no interval."""
     if trials < 2 or deviation is None:
         return {"mean": mean, "low": None, "high": None, "trials": trials}
     half = STUDENT[min(trials - 1, len(STUDENT)) - 1] * deviation / math.sqrt(trials)

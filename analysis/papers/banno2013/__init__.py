@@ -1,1 +1,1 @@
-"""Banno 2013: path lengths and fairness of load of SG-TBPS and Scribe, beside what the paper says."""
+"""Banno 2013: path lengths and load fairness of SG-TBPS and Scribe, compared with the paper."""

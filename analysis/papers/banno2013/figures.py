@@ -1,6 +1,6 @@
-"""The paper's figures as plain values: cells with what the paper says (`paper`) and what was measured (`ours`).
+"""The paper's figures as plain values: cells with the paper's statement (`paper`) and our measurement (`ours`).
 
-The text that we have tells what its figures show, with no numbers; where it is silent, `paper` is null.
+The text that we have describes its figures without numbers; where it says nothing, `paper` is null.
 Pure: means over trials in, JSON out.
 """
 
@@ -70,7 +70,7 @@ def _totals(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
         }
 
 
-# What must be true of a reproduction of Banno 2013, each as one sentence with the numbers behind it. Pure.
+# Checks of the reproduction: a sentence with the numbers behind it. Pure.
 
 
 ALIKE = 0.1  # of the path
@@ -79,7 +79,7 @@ RARE = 0.2
 
 
 def checks(topics: Sequence[Row], totals: Sequence[Row]) -> list[dict[str, Any]]:
-    """Name, whether it holds (null: not measured here), and the numbers."""
+    """Name, whether it holds (null: not measured), and the numbers."""
     return [
         _relay_free(topics),
         _correlation(totals, SG, f"correlate clearly in SG-TBPS (at least {CLEARLY})"),
@@ -89,7 +89,7 @@ def checks(topics: Sequence[Row], totals: Sequence[Row]) -> list[dict[str, Any]]
 
 
 def _relay_free(rows: Sequence[Row]) -> dict[str, Any]:
-    """Only a topic's own nodes forward it, so how many others there are does not matter."""
+    """Only a topic's own nodes forward it, so the number of other nodes does not matter."""
     paths: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         if row["method"] == SG:
@@ -114,7 +114,7 @@ def _correlation(rows: Sequence[Row], method: str, words: str) -> dict[str, Any]
 
 
 def _leaves(rows: Sequence[Row]) -> dict[str, Any]:
-    """The paper has them in SG-TBPS only. Here a few nodes lie on nobody's way to a root, either."""
+    """In the paper only SG-TBPS has such nodes. Here a few nodes are on no path to a root, either."""
     name = (
         f"nodes that forward nothing are common in SG-TBPS, and in Scribe at most {RARE} x as many"
     )

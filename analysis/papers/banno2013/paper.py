@@ -1,4 +1,4 @@
-"""Banno 2013 for the analysis: its tables, figures, checks and words."""
+"""Banno 2013: tables, figures, checks and texts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -67,7 +67,7 @@ TEXTS = PageTexts(
 
 
 def measure(spark: "SparkSession", folder: Path) -> Results:
-    """Means over trials, by Spark; from them figures and checks."""
+    """Compute means over trials with Spark, and figures and checks from them."""
     topics = means(read_table(spark, folder, "topics"), (*OF_TOPIC, *OF_WAY), ("path", "forwards"))
     load = means(read_table(spark, folder, "load"), ("method", "node_rank_group"), LOADS)
     totals = means(

@@ -1,4 +1,4 @@
-"""The experiment on stopping: messages over time while subscribers come and go. Figure, checks and chart."""
+"""The experiment on stopping: messages over time while subscribers leave and return. Figure, checks and chart."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,14 +22,14 @@ STATEMENT = {
     SCRIBE: "Scribe never does: its publishers send to the root always",
 }
 MESSAGE_NAMES = {SG: "stop, go and the like", SCRIBE: "joins, leaves, renewals"}
-SOON_MS = 300  # the last one's leave, and the word to all publishers; the last one's join, and the way of publications
+SOON_MS = 300  # time until a leave or a join has reached all publishers
 NOBODY_MS = ((2_000, 3_000), (6_000, 7_000))
 ALL_MS, ALL_AGAIN_MS = (0, 1_000), (4_000, 5_000)
 AS_MANY = 0.1
 
 
 def read(spark: "SparkSession", folder: Path) -> tuple[list[Row], list[Row]]:
-    """Messages and totals; nothing if the folder is from before there was this experiment."""
+    """Messages and totals; empty if the folder is older than this experiment."""
     if not path_of(folder, NAME).exists():
         return [], []
     moments = means(read_table(spark, folder, NAME), (*OF_RUN, "kind", "t_ms"), ("messages",))
@@ -39,7 +39,7 @@ def read(spark: "SparkSession", folder: Path) -> tuple[list[Row], list[Row]]:
 
 
 def figure(rows: Sequence[Row]) -> dict[str, Any]:
-    """A cell for each run and moment; the kinds of messages that were not measured are null."""
+    """A cell for each run and moment; kinds of messages that were not measured are null."""
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         place = (*(row[name] for name in OF_RUN), row["t_ms"])
@@ -57,7 +57,7 @@ def figure(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def checks(rows: Sequence[Row], totals: Sequence[Row]) -> list[dict[str, Any]]:
-    """Each as one sentence with the numbers behind it."""
+    """Checks: a sentence with the numbers behind it."""
     return [
         _each_run(
             "SG-TBPS falls to 0 publications when nobody subscribes, and goes on when all are back",
@@ -101,7 +101,7 @@ def _each_run(
 
 
 def _sent(rows: Iterable[Row], times: Iterable[tuple[int, int]]) -> float:
-    """Messages in these times, each from when a change has gone round."""
+    """Messages in these times, without the beginning in which a change propagates."""
     within = [(begin + SOON_MS, end) for begin, end in times]
     moments = [row for row in rows if any(a <= row["t_ms"] < b for a, b in within)]
     return float(sum(row["messages"]["mean"] for row in moments))
@@ -118,7 +118,7 @@ def _lost(totals: Sequence[Row], method: str) -> dict[str, Any]:
 
 
 def drawing(cells: Sequence[Row], label: str) -> str:
-    """Publications and words; a panel for each number of publishers."""
+    """Publications and control messages; a panel for each number of publishers."""
     shown = [(kind, method) for kind in KINDS[:2] for method in STATEMENT]
     points = [
         {

@@ -1,1 +1,1 @@
-"""Kawakami 2016: load and hops of collecting periodic sensor data, beside what the paper says."""
+"""Kawakami 2016: load and hops of collecting periodic sensor data, compared with the paper."""

@@ -1,6 +1,6 @@
-"""The paper's figures as plain values: cells with what the paper says (`paper`) and what was computed (`ours`).
+"""The paper's figures as plain values: cells with the paper's statement (`paper`) and our computation (`ours`).
 
-The text that we have tells what its figures show, with few numbers; where it is silent, `paper` is null.
+The text that we have describes its figures with few numbers; where it says nothing, `paper` is null.
 Pure: means over trials in, JSON out.
 """
 
@@ -21,15 +21,15 @@ OF_PAPER = (
     SERVER,
     CHAIN,
     *PUSH,
-)  # the six methods that it compares; pulling is told of beside them
+)  # the six methods that it compares; pulling is an addition
 OF_CELL = ("method", "nodes", "lists")
-LISTS = "line"  # how the text is read; the other readings are shown beside
+LISTS = "line"  # the main reading of the text; others are shown beside it
 AT_MOST_ONE = "with aggregation a node sends at most 1 message in a unit of time"
 
 
 @dataclass(frozen=True, slots=True)
 class FigureOf:
-    """What one figure shows, and what the paper says of methods in it."""
+    """The content of a figure, and the paper's statements on methods in it."""
 
     name: str
     title: str
@@ -108,7 +108,7 @@ def figures(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def _cells(figure: FigureOf, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     for row in rows:
         if not is_main(row) and row["method"] not in PUSH:
-            continue  # nothing but pushing depends on what the lists are
+            continue  # only pushing depends on the lists
         statement = figure.said.get(row["method"])
         yield {
             **{name: row[name] for name in OF_CELL},
@@ -118,23 +118,23 @@ def _cells(figure: FigureOf, rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 
 
 def is_main(row: Row) -> bool:
-    """Whether the text is read here as in this row."""
+    """Whether the row is of the main reading of the text."""
     return bool(row["lists"] == LISTS)
 
 
-# What must be true of a reproduction of Kawakami 2016: each sentence of the paper, with the numbers behind it. Pure.
+# Checks: each statement of the paper, with the numbers behind it. Pure.
 #
-# They are judged by the reading of the text that is the default; what the other readings would give is told beside.
+# The main reading of the text is judged; other readings that fail are named.
 
 
 Values = Mapping[int, Mapping[str, Mapping[str, float]]]  # by nodes, method, and what was measured
 Verdict = tuple[bool, str]
-CLOSE_BY = 1.3  # times Server's SL: our reading of the paper's word
-KEEPS = 0.9  # of the FI at the fewest nodes: likewise
+CLOSE_BY = 1.3  # times Server's SL: our interpretation of the paper's wording
+KEEPS = 0.9  # of the FI with the fewest nodes: likewise
 
 
 def checks(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Name, whether it holds (null: not measured here), and the numbers."""
+    """Name, whether it holds (null: not measured), and the numbers."""
     readings = {lists: _values(rows, lists) for lists in sorted({row["lists"] for row in rows})}
     return [_judged(name, judge, readings) for name, judge in SENTENCES.items()]
 
@@ -181,7 +181,7 @@ def _is(methods: Sequence[str], value: str, wanted: float) -> Callable[[Values],
 
 
 def _ranks(value: str, place: int, method: str) -> Callable[[Values], Verdict]:
-    """Whether the method has this place among the six, from the smallest on, at every number of nodes."""
+    """Whether the method has this rank among the six, from the smallest, at every number of nodes."""
 
     def judge(values: Values) -> Verdict:
         there = {
@@ -214,7 +214,7 @@ def _keeps(values: Values) -> Verdict:
 
 
 def _by_nodes(course: Mapping[int, float]) -> str:
-    """By number of nodes."""
+    """The values as text, by number of nodes."""
     return ", ".join(
         f"{nodes}: {value:,.0f}" if abs(value) >= 1_000 else f"{nodes}: {value:.3g}"
         for nodes, value in course.items()

@@ -1,4 +1,4 @@
-"""How late readings come, and how old the newest one of a gauge is at the office. Pure; all times in seconds."""
+"""Delay of readings, and age of the newest reading of a gauge at the office. Pure; all times in seconds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Reading(NamedTuple):
-    """At the office; times since readings count."""
+    """A reading at the office; times are relative to the beginning of the measurement."""
 
     gauge: str
     published_s: float
@@ -15,13 +15,13 @@ class Reading(NamedTuple):
 
 
 def delays(readings: Iterable[Reading], measured_s: float) -> list[float]:
-    """Of those that count, in order."""
+    """The delays of the readings that count, sorted."""
     counted = (one for one in readings if 0 <= one.published_s < measured_s)
     return sorted(one.came_s - one.published_s for one in counted)
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Between the two nearest, in proportion."""
+    """A quantile, linear between neighbours."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
@@ -29,15 +29,15 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def age(readings: Iterable[Reading], measured_s: float) -> float:
-    """Mean over gauges and over the time in which readings count."""
+    """Mean age over gauges and over the measured time."""
     ages = [mean_age(of_one, 0.0, measured_s) for of_one in _by_gauge(readings).values()]
     return sum(ages) / len(ages)
 
 
 def mean_age(readings: Iterable[Reading], begin_s: float, end_s: float) -> float:
-    """How old the newest reading of one gauge was at the office, on average over this time.
+    """Mean age of the newest reading of one gauge at the office over this time.
 
-    From the first reading on that had come by then, or later if none had.
+    It begins with the first reading that has arrived.
     """
     newest: list[tuple[float, float]] = []  # from when on, and when that one was published
     for one in sorted(readings, key=lambda reading: reading.came_s):
@@ -60,11 +60,11 @@ def _by_gauge(readings: Iterable[Reading]) -> Mapping[str, list[Reading]]:
     return found
 
 
-# What waiting costs and saves in each lab, real or simulated, from the readings at the office. Pure.
+# Cost and benefit of waiting in each lab, real or simulated, from the readings at the office. Pure.
 
 
 Row = Mapping[str, Any]
-REAL = "real"  # lines of real labs
+REAL = "real"  # links of real labs
 TWIN = "twin"  # the simulated lab of the same file and seed as a real one
 SIMULATED = "simulated"  # over all seeds
 LABS = (REAL, TWIN, SIMULATED)
@@ -74,7 +74,7 @@ OF_TRIAL = (*OF_LAB, "trial")
 
 
 def trials(readings: Iterable[Row], totals: Iterable[Row]) -> list[dict[str, Any]]:
-    """One row for each lab in whose counted time a reading came; messages and bytes are for a reading."""
+    """One row for each lab with readings in the measured time; messages and bytes are per reading."""
     of_lab: defaultdict[tuple[Any, ...], list[Reading]] = defaultdict(list)
     for row in readings:
         of_lab[_place(row)].append(Reading(row["gauge"], row["published_s"], row["came_s"]))
@@ -100,7 +100,7 @@ def trials(readings: Iterable[Row], totals: Iterable[Row]) -> list[dict[str, Any
 
 
 def with_twins(rows: Iterable[Row]) -> list[Row]:
-    """And once more the simulated lab that stands beside each real one."""
+    """Add the simulated lab that corresponds to each real one."""
     known = list(rows)
     real = {_place(row)[1:] for row in known if row["lab"] == REAL}
     twins = (row for row in known if row["lab"] == SIMULATED and _place(row)[1:] in real)

@@ -1,7 +1,7 @@
-"""Kawakami 2016 for the analysis: its table, figures, checks and words.
+"""Kawakami 2016: table, figures, checks and texts.
 
-A further experiment is a module beside this one that reads its own table and gives figures, checks and a chart; it is
-added in `measure` and `drawings`, as `banno2013.stopping` is.
+A further experiment is a module in this package that reads its own table and returns figures, checks and a chart; add
+it to `measure` and `drawings`, as `banno2013.stopping`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# The figures of Kawakami 2016 as charts. The other readings of the text stand in the tables alone.
+# The figures as charts. Other readings of the text are in the tables only.
 
 
 Figure = Mapping[str, Any]
@@ -70,7 +70,7 @@ TEXTS = PageTexts(
 
 
 def measure(spark: "SparkSession", folder: Path) -> Results:
-    """Means over trials, by Spark; from them figures and checks."""
+    """Compute means over trials with Spark, and figures and checks from them."""
     trials = read_table(spark, folder, "collection")
     rows = means(
         trials.withColumn("fairness", jain(trials.load, trials.squares, trials.nodes)),

@@ -1,6 +1,6 @@
-"""What the labs on real lines have captured, in the same tables as what the simulated ones tell.
+"""Captures of labs on real links, in the same tables as those of simulated labs.
 
-`testbed reproduce` names their runs in the folder of the reproduction, or says why there are none.
+`testbed reproduce` lists their runs in the folder of the reproduction, or says why there are none.
 """
 
 import json
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-# What a lab's captures tell of waiting: readings at the office, and what they cost between brokers. Pure.
+# Readings at the office, and their cost between brokers, from a lab's captures. Pure.
 #
-# A sighting is a publication on a link (`analysis.protocols.messages`); one that travelled joined has one for each
-# reading in it.
+# A sighting is a publication on a link (`analysis.protocols.messages`); a joined message has one for each reading in
+# it.
 
 
 SECOND = 1_000_000_000
@@ -35,7 +35,7 @@ LAYERS = ("payload_bytes", "header_bytes", "label_bytes", "websocket_bytes")  # 
 
 
 class Captured:
-    """The publications that were seen in one run."""
+    """The publications in the captures of one run."""
 
     def __init__(self, run: Run, sightings: Iterable[Row]) -> None:
         self._run = run
@@ -46,12 +46,12 @@ class Captured:
 
     @property
     def counts_ns(self) -> tuple[int, int]:
-        """From when to when readings count."""
+        """Begin and end of the measurement."""
         begin_ns = self._start_ns + self._sheet["learnt_s"] * SECOND
         return begin_ns, begin_ns + self._sheet["measured_s"] * SECOND
 
     def readings(self) -> list[dict[str, Any]]:
-        """Each that came: published by its gauge's clock, there when the office's link had carried its last byte."""
+        """The readings that arrived: publish time by the gauge's clock, arrival of the last byte at the office."""
         begin_ns, _ = self.counts_ns
         came: dict[str, Row] = {}
         for row in sorted(self._seen, key=lambda row: int(row["last_ns"])):
@@ -68,7 +68,7 @@ class Captured:
         ]
 
     def total(self, link_bytes: int) -> dict[str, Any]:
-        """What was published while readings count, and what it cost; of a joined message each reading has its part."""
+        """Number and cost of the readings in the measurement; a reading has its share of a joined message."""
         between = list(self._between_brokers())
         return {
             **self._of_lab(),
@@ -81,11 +81,11 @@ class Captured:
         }
 
     def lateness_s(self) -> list[float]:
-        """How long after its time each was published; gauges publish at whole seconds."""
+        """Lateness of each publication; gauges publish at whole seconds."""
         return sorted((at - self._start_ns) % SECOND / SECOND for at in self._published().values())
 
     def _published(self) -> dict[str, int]:
-        """When, by id, as it left the gauge."""
+        """Publish time by id, from the gauges' links."""
         return {
             row["id"]: row["published_ns"]
             for row in self._seen
@@ -113,7 +113,7 @@ NAMES = "labs.json"  # in the folder of a reproduction: {"runs": [folders], "wit
 
 @dataclass(slots=True)
 class Labs:
-    """Rows of the tables `waiting_readings` and `waiting`, and how far each run is to be trusted."""
+    """Rows of the tables `waiting_readings` and `waiting`, and the fidelity of each run."""
 
     readings: list[Row] = field(default_factory=list)
     totals: list[Row] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Labs:
 
 
 def read_labs(spark: "SparkSession", folder: Path) -> Labs:
-    """Measure all of them; where their captures cannot be read there is a sentence instead."""
+    """Measure all runs; if their captures cannot be read, `without` says why."""
     try:
         named = json.loads((folder / NAMES).read_text())
     except OSError:
@@ -159,7 +159,7 @@ def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
 
 
 def _link_bytes(spark: "SparkSession", run: Run, begin_ns: int, end_ns: int) -> int:
-    """Of all packets on the sites' lines in this time."""
+    """Bytes of all packets on the sites' links in this time."""
     from pyspark.sql import functions as sf
 
     lab_links = tuple(node for node in run.nodes if node.kind == "router")
@@ -185,7 +185,7 @@ def _evidence(run: Run, seen: Captured, readings: Sequence[Row], links: Sequence
 
 
 def _where(links: Sequence[Row], what: str) -> dict[str, int]:
-    """link -> sum over both directions, where there is anything."""
+    """link -> sum over both directions, if it is not 0."""
     sums: dict[str, int] = {}
     for row in links:
         if row[what]:

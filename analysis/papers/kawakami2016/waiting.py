@@ -1,4 +1,4 @@
-"""What the paper leaves open: how long a broker should wait for others' readings. Figures, checks and charts."""
+"""An addition to the paper: how long a broker should wait for other readings. Figures, checks and charts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ FIGURES: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
 }
 ACROSS = "wait at most, s"
-# How far labs on real lines may be from simulated ones; the machine's own pauses count most where delays are short.
+# Largest difference between real and simulated labs; pauses of the machine matter most for short delays.
 AGREE_SHARE, AGREE_S = 0.15, 0.05
 NAMES = (
     "every reading comes, however long brokers wait",
@@ -57,7 +57,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Means over trials, the runs of real labs, and why there are none."""
+    """Means over trials, and the runs of real labs, or why there are none."""
 
     rows: Sequence[Row] = ()
     runs: Sequence[Row] = ()
@@ -65,7 +65,7 @@ class Waited:
 
 
 def read(spark: "SparkSession", folder: Path) -> Waited:
-    """Nothing if the folder is from before there was this experiment."""
+    """Read the tables; empty if the folder is older than this experiment."""
     if not path_of(folder, READINGS).exists():
         return Waited()
     labs = read_labs(spark, folder)
@@ -82,7 +82,7 @@ def _rows(frame: "DataFrame") -> list[Row]:
 
 
 def figures(waited: Waited) -> list[dict[str, Any]]:
-    """Both; the paper has none of them."""
+    """Both figures; the paper has neither."""
     rows = sorted(
         waited.rows, key=lambda row: (LABS.index(row["lab"]), row["sites"], row["wait_ms"])
     )
@@ -106,7 +106,7 @@ def figures(waited: Waited) -> list[dict[str, Any]]:
 
 
 def checks(waited: Waited) -> list[dict[str, Any]]:
-    """Each as one sentence with the numbers behind it."""
+    """Checks: a sentence with the numbers behind it."""
     every, later, fewer, real, agree = NAMES
     if not waited.rows:
         return [check(name, None, NOT_MEASURED) for name in NAMES]
@@ -122,7 +122,7 @@ def checks(waited: Waited) -> list[dict[str, Any]]:
 
 
 def _ends(rows: Sequence[Row], lab: str) -> tuple[Row, Row]:
-    """Without waiting, and with the longest wait."""
+    """The rows without waiting, and with the longest wait."""
     found = sorted((row for row in rows if row["lab"] == lab), key=lambda row: int(row["wait_ms"]))
     return found[0], found[-1]
 
@@ -145,7 +145,7 @@ def _on_real_links(name: str, waited: Waited) -> dict[str, Any]:
 
 
 def _agreement(name: str, waited: Waited) -> dict[str, Any]:
-    """A machine that did not keep up, by its own account, is an excuse."""
+    """Compare real and simulated labs; not judged if the machine did not keep up."""
     by_lab = {(row["lab"], row["sites"], row["wait_ms"]): row for row in waited.rows}
     found = []
     for (lab, sites, wait_ms), twin in by_lab.items():
@@ -172,7 +172,7 @@ def _kept_up(run: Row) -> bool:
 
 
 def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, str]:
-    """The chart of one of them, by its name; none if nothing was measured."""
+    """The chart of a figure, by its name; empty if nothing was measured."""
     _, values = FIGURES[name]
     shown = {value: MEASURED[value] for value in values if MEASURED[value]}
     points = [
@@ -193,7 +193,7 @@ def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, str]:
 
 
 def _ways(cells: Sequence[Row]) -> dict[str, str]:
-    """The labs that are there, as a chart names them; with one seed the twins are all that is simulated."""
+    """The labs as a chart names them; with one seed only the twins are shown."""
     seeds = max(
         (next(iter(cell["ours"].values()))["trials"] for cell in cells if cell["lab"] == SIMULATED),
         default=0,

@@ -1,6 +1,6 @@
-"""The thesis' figures as plain values: cells with what the thesis says (`paper`) and what was measured (`ours`).
+"""The thesis' figures as plain values: cells with the thesis' statement (`paper`) and our measurement (`ours`).
 
-The text that we have tells of its figures in words, with few numbers; where it is silent, `paper` is null.
+The text that we have describes its figures with few numbers; where it says nothing, `paper` is null.
 Pure: means over trials in, JSON out.
 """
 
@@ -15,7 +15,7 @@ PRIORITIES = (1, 2, 3, 4, 5)
 HIGHEST = 5
 LARGE, SMALL = ("a", "b", "c"), ("d", "e", "f")  # topics of 1,000 and of 10 nodes
 SG, PSG, FAN, ATM, PATM = "sg-tbps", "psg-tbps", "fan-tbps", "atm-tbps", "patm-tbps"
-# How the thesis is read where it can be read in several ways; the others are shown beside.
+# The main reading of the thesis where it is ambiguous; the others are shown beside it.
 STRATEGY, SUPPORT, SUPPORT_FROM = "search", "next", "publishers"
 OTHER_SUPPORT = "exact"
 SAME = "priority 1 is the same as SG-TBPS"
@@ -71,7 +71,7 @@ def _statement(statement: str | None) -> dict[str, str] | None:
 
 
 def of_priority(rows: Iterable[Row], priority: int) -> Iterator[Row]:
-    """The thesis' methods at this priority; SG-TBPS knows none, it is the same at all."""
+    """The thesis' methods at this priority; SG-TBPS has no priorities, so it is the same at all."""
     for row in rows:
         if row["method"] == PSG and row["priority"] == priority:
             yield row
@@ -80,7 +80,7 @@ def of_priority(rows: Iterable[Row], priority: int) -> Iterator[Row]:
 
 
 def place(row: Row) -> tuple[Any, ...]:
-    """Which topics."""
+    """The key of the topics of a row."""
     return tuple(row[name] for name in OF_TOPIC)
 
 
@@ -160,7 +160,7 @@ def _beside(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def beside_psg(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Ours and PSG-TBPS for the same topics, once for each reading."""
+    """Pairs of ours and PSG-TBPS for the same topics, one for each reading."""
     ours = {place(row): row for row in rows if row["method"] == FAN and at_highest(row)}
     for row in rows:
         if row["method"] == PSG and at_highest(row) and place(row) in ours:
@@ -168,7 +168,7 @@ def beside_psg(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
 
 
 def is_main(row: Row) -> bool:
-    """Whether PSG-TBPS is read here as in this row."""
+    """Whether the row is of the main reading of PSG-TBPS."""
     wanted = (STRATEGY, SUPPORT, SUPPORT_FROM)
     return (row["strategy"], row["support"], row["support_from"]) == wanted
 
@@ -177,7 +177,7 @@ def at_highest(row: Row) -> bool:
     return bool(row["priority"] == HIGHEST)
 
 
-# What must be true of a reproduction of Kita 2025, each as one sentence with the numbers behind it. Pure.
+# Checks of the reproduction: a sentence with the numbers behind it. Pure.
 
 
 EXACTLY = 1e-9
@@ -192,7 +192,7 @@ OURS = "ours (fan-TBPS) at priority 5, patterns a to c"
 
 
 def checks(topics: Sequence[Row], tables: Sequence[Row]) -> list[dict[str, Any]]:
-    """Name, whether it holds (null: not measured here), and the numbers."""
+    """Name, whether it holds (null: not measured), and the numbers."""
     return [
         _same_at_priority_1(topics),
         _shorter_at_priority_5(topics),
@@ -214,7 +214,7 @@ def _where(row: Row) -> str:
 def _of_sg(
     rows: Sequence[Row], value: str, wanted: Callable[[Row], bool]
 ) -> list[tuple[float, Row]]:
-    """PSG-TBPS's value as a part of SG-TBPS's with the same strategy."""
+    """PSG-TBPS's value divided by SG-TBPS's with the same strategy."""
     base = base_paths(rows)
     return [
         (row[value]["mean"] / plain[value]["mean"], row)
@@ -236,7 +236,7 @@ def _same_at_priority_1(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _gains(rows: Sequence[Row], patterns: Sequence[str]) -> dict[str, float]:
-    """By how much of the path each reading of PSG-TBPS is shorter at priority 5 where it gains most."""
+    """The largest reduction of the path at priority 5, for each reading of PSG-TBPS."""
     found = _of_sg(rows, "path", lambda row: at_highest(row) and row["pattern"] in patterns)
     return {
         way: max(1 - ratio for ratio, row in found if title(row) == way)
@@ -256,7 +256,7 @@ def _shorter_at_priority_5(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _little_in_small_topics(rows: Sequence[Row]) -> dict[str, Any]:
-    """Judged for the readings in which publishers help; the others are told."""
+    """The readings in which publishers help are judged; the others are reported."""
     large, small = _gains(rows, LARGE), _gains(rows, SMALL)
     name = (
         "where publishers help, topics of 10 nodes gain at most half of what topics of 1,000 gain"
@@ -316,7 +316,7 @@ def _several_hops(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _pairs(rows: Sequence[Row], value: str, method: str, other: str) -> list[tuple[float, str]]:
-    """One method's value as a part of another's, at the highest priority that each has."""
+    """One method's value divided by another's, at the highest priority of each."""
     urgent = {
         (row["method"], row["subscribers"]): row
         for row in sorted(rows, key=lambda row: row["priority"])
@@ -346,7 +346,7 @@ def _ours_path(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _ours_messages(rows: Sequence[Row]) -> dict[str, Any]:
-    """Nobody can send less than one message to each subscriber: not a goal where PSG-TBPS itself does little more."""
+    """At least one message for each subscriber is needed: no goal where PSG-TBPS itself needs little more."""
     name = f"{OURS}: messages at most {FORWARDS_OF_PSG} x PSG-TBPS's, every slot filled"
     found = all_hold(
         name, _of_psg(rows, "forwards", SUPPORT), lambda ratio: ratio <= FORWARDS_OF_PSG

@@ -1,4 +1,4 @@
-"""Urgent and routine topics that share a node's table: figure, checks and chart. Ours, not in the thesis."""
+"""Urgent and routine topics that share a node's table: figure, checks and chart. An addition to the thesis."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,14 +18,12 @@ NAME = "mixed"
 TITLE = "Ours, not in the thesis: urgent and routine topics share a table of 60 entries"
 OF_CELL = ("subscribers", "nodes", "table_size", "topics_each", "method", "priority")
 VALUES = ("path", "one_hop")
-SPARE_ENTRIES_UNTIL = (
-    80  # subscribers: with more, neighbours fill the table, and no method has a choice
-)
-NO_WORSE = 0.005  # of the path: less is chance
+SPARE_ENTRIES_UNTIL = 80  # subscribers: with more, neighbours fill the table
+NO_WORSE = 0.005  # of the path: a smaller difference is chance
 
 
 def read(spark: "SparkSession", folder: Path) -> list[Row]:
-    """Nothing if the folder is from before there was this experiment."""
+    """Read the table; empty if the folder is older than this experiment."""
     if not path_of(folder, NAME).exists():
         return []
     return list(means(read_table(spark, folder, NAME), OF_CELL, VALUES))
@@ -45,7 +43,7 @@ def figure(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def checks(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """What priorities are for, and what they cost."""
+    """Checks of the benefit of priorities, and of their cost."""
     whose = f"ours: where topics of up to {SPARE_ENTRIES_UNTIL} subscribers share a table,"
     return [
         all_hold(
@@ -63,7 +61,7 @@ def checks(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def _of_atm(rows: Sequence[Row], urgent: bool) -> list[tuple[float, str]]:
-    """PATM-TBPS's path as a part of ATM-TBPS's, by number of subscribers."""
+    """PATM-TBPS's path divided by ATM-TBPS's, by number of subscribers."""
     paths = {
         (row["method"], row["subscribers"]): row["path"]["mean"]
         for row in rows
@@ -81,7 +79,7 @@ def _urgent(row: Row) -> bool:
 
 
 def way(cell: Row) -> str:
-    """Method, and which topics."""
+    """The name of a series: method, and kind of topics."""
     return f"{METHODS[cell['method']]}, {'urgent' if _urgent(cell) else 'routine'}"
 
 

@@ -1,4 +1,4 @@
-"""Kita 2025 for the analysis: its tables, figures, checks and words."""
+"""Kita 2025: tables, figures, checks and texts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# The figures of Kita 2025 as charts. What differs only in how an empty slot is filled stands in the tables alone.
+# The figures as charts. Variants that differ only in how an empty slot is filled are in the tables only.
 
 
 Figure = Mapping[str, Any]
@@ -98,12 +98,12 @@ def _usual(cells: Iterable[Cell]) -> Iterator[Cell]:
 
 
 def _most_urgent(cell: Cell) -> bool:
-    """At priority 1 a method is the one that it builds on."""
+    """Whether the cell has the highest priority; at priority 1 a method equals its base method."""
     return cell["method"] not in PRIORITISED or bool(cell["priority"] == HIGHEST)
 
 
 def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
-    """Only large topics, to which the goal belongs."""
+    """Only large topics, to which the goal applies."""
     large = [cell for cell in cells if cell["pattern"] in LARGE]
     order = titles(large)
     found = [
@@ -133,7 +133,7 @@ TEXTS = PageTexts(
 
 
 def measure(spark: "SparkSession", folder: Path) -> Results:
-    """Means over trials, by Spark; from them figures and checks."""
+    """Compute means over trials with Spark, and figures and checks from them."""
     topics = means(
         read_table(spark, folder, "topics"),
         (*OF_TOPIC, *OF_WAY, "priority"),

@@ -1,1 +1,1 @@
-"""Lee 2016: delays of urgent messages and the traffic that they cost, cell by cell, beside the thesis' numbers."""
+"""Lee 2016: delays of urgent messages and their traffic, cell by cell, compared with the thesis."""

@@ -1,4 +1,4 @@
-"""Which node of a run is which cell: read from the manifest, where `testbed reproduce` writes it as `paper`."""
+"""The cell of each node of a run, from `paper` in the manifest, which `testbed reproduce` writes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class Sheet:
 
 
 def read_sheet(run: Run) -> Sheet:
-    """AnalysisError if the run was not made to reproduce this paper."""
+    """Read the sheet; AnalysisError if the run was not made to reproduce this paper."""
     paper = run.manifest.get("paper") or {}
     if paper.get("name") != "lee2016":
         raise AnalysisError(
@@ -52,15 +52,15 @@ def read_sheet(run: Run) -> Sheet:
     )
 
 
-# Delays of urgent messages in each cell, by Spark from the run's deliveries. Times are the thesis': scaled back.
+# Delays of urgent messages in each cell, by Spark from the run's deliveries, scaled back to the thesis' time.
 #
-# A message that had not come when the capture ended is censored: it counts, and has no delay.
+# A message that had not arrived at the end of the capture is censored: it counts, and has no delay.
 
 
 def delays(spark: SparkSession, run: Run, sheet: Sheet) -> DataFrame:
     """One row for each urgent message and cell.
 
-    `waiting`: how many urgent messages were in front of it, on which the model's bound depends.
+    `waiting`: number of urgent messages in front of it, on which the model's bound depends.
     """
     start_ns = run.manifest["play"]["start_ns"]
     urgent = (
@@ -103,10 +103,10 @@ def _bounds(spark: SparkSession, sheet: Sheet) -> DataFrame:
 
 
 def delays_by_cell(delays: DataFrame, standard_period_s: float) -> DataFrame:
-    """What the figures say of each cell. `growth`: seconds of delay more with each second.
+    """Statistics of each cell. `growth`: additional seconds of delay per second.
 
-    Between two SMs the queue of an overloaded line shrinks by a second each second; what it would be at the last SM is
-    compared, so that a few messages are enough.
+    Between two SMs the queue of an overloaded link shrinks by a second each second; delays are converted to the time of
+    the last SM, so that a few messages are enough.
     """
     since = sf.pmod("at_s", sf.lit(standard_period_s))
     shares = {"p10_s": 0.1, "p50_s": 0.5, "p90_s": 0.9, "p95_s": 0.95, "p99_s": 0.99}
@@ -121,12 +121,11 @@ def delays_by_cell(delays: DataFrame, standard_period_s: float) -> DataFrame:
     )
 
 
-# Bytes and packets of each traffic cell, by Spark from the captures: from the start until all messages have come.
+# Bytes and packets of each traffic cell, by Spark from the captures: from the start until all messages have arrived.
 #
-# What stood on the line before (the handshake) and comes after (keepalives, the end) is no part of it. Bytes are
-# counted on the client's link, behind the shaper. What the server sent for the first time and what again is told apart
-# where it left the server: there TCP sends in order, and what the queue in front of the line dropped never came to the
-# client.
+# The handshake before it and keepalives after it do not count. Bytes are counted on the client's link, behind the
+# shaper. New and retransmitted data of the server are distinguished on the server's link: there TCP sends in order, and
+# segments that the queue before the client's link dropped never arrived at the client.
 
 
 SEQUENCE_NUMBERS = 1 << 32
@@ -134,7 +133,7 @@ LAST_ANSWERS_NS = 1_000_000_000  # acknowledgements of the last message follow w
 
 
 def traffic_by_cell(spark: SparkSession, run: Run, sheet: Sheet) -> DataFrame | None:
-    """One row a cell; None if the run has none. `data_packets`: of new data, each counted once."""
+    """One row for each cell; None if the run has none. `data_packets`: new data, each counted once."""
     nodes = set(sheet.nodes(TRAFFIC))
     clients = tuple(node for node in run.nodes if node.name in nodes)
     if not clients:
@@ -176,7 +175,7 @@ def traffic_by_cell(spark: SparkSession, run: Run, sheet: Sheet) -> DataFrame | 
 
 
 def _ends(spark: SparkSession, run: Run, nodes: set[str]) -> DataFrame:
-    """How many messages came to each node, and when it is over."""
+    """Number of messages that arrived at each node, and the end of the time that counts."""
     deliveries = spark.read.parquet(str(run.metrics / "deliveries.parquet"))
     return (
         deliveries.where(sf.col("receiver").isin(*nodes))

@@ -1,6 +1,6 @@
-"""The thesis' figures as plain values: cells with what the thesis says (`paper`) and what was measured (`ours`).
+"""The thesis' figures as plain values: cells with the thesis' numbers (`paper`) and our measurement (`ours`).
 
-A number that the thesis' text does not tell is null. Pure: rows in, JSON out.
+A number that is not in the thesis' text is null. Pure: rows in, JSON out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ OF_PACKETS = ("down_packets", "data_packets", "retransmitted_packets", "up_packe
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One lab of the reproduction: its cells, and the rows that Spark found for them."""
+    """One lab of the reproduction: its cells, and their rows from Spark."""
 
     sheet: Sheet
     delays: Mapping[str, Row]  # node: row
@@ -111,7 +111,7 @@ def _delays(
 
 
 def _beside(main: Measured, other: Measured) -> Iterator[dict[str, Any]]:
-    """The other lab's delays, with the main lab's of the same rate and way."""
+    """The other lab's delays, beside the main lab's of the same rate and method."""
     same = {(cell["series"], cell["rate_kBps"]): cell["ours"] for cell in _delays(main, ALL)}
     for cell in _delays(other, ALL):
         ours = same.get((cell["series"], cell["rate_kBps"]))
@@ -130,7 +130,7 @@ def _paper_of(sheet: Sheet, cell: Row) -> dict[str, Any] | None:
 
 
 def _bound(cell: Row, row: Row) -> dict[str, Any] | None:
-    """The model's largest delay, with as many urgent messages in front as there were at most."""
+    """The model's bound for the largest number of urgent messages in front."""
     if cell["bound"] is None:
         return {"growth": cell["growth"]} if cell["method"] == "fifo" else None
     return {
@@ -166,24 +166,22 @@ def packets_of_standard(lab: Measured, node: str) -> float | None:
     return float((row["data_packets"] - count) / count)
 
 
-# What must be true of a reproduction, each as one sentence with the numbers behind it. Pure.
+# Checks of the reproduction: a sentence with the numbers behind it. Pure.
 
 
 ORDER = ("default", "pq-pc", "dmpq-10000", "dmpq-1443", "preemptive")
 DIVIDED = ("dmpq-10000", "dmpq-5000", "dmpq-1443", "dmpq-1000")
 UNDIVIDED = ("pq-pc",)
 KERNEL = ("dmpq-1443-kernel",)
-WITHIN = 1.15  # of the model's bound: headers, and the time of the machine
+WITHIN = 1.15  # times the model's bound: allows for headers and the machine
 FEW_MESSAGES = "so few messages tell no slope"
-JUDGED_SCALE = (
-    1  # where time is scaled, milliseconds of the machine count for more than the bound leaves
-)
+JUDGED_SCALE = 1  # with scaled time the machine's milliseconds exceed the margin of the bound
 OURS_OF_THEIRS = 0.8
 GROWS_BELOW = 10  # kB/s
 
 
 def checks(lab: Measured) -> list[dict[str, Any]]:
-    """Name, whether it holds (null: not measured here), and the numbers."""
+    """Name, whether it holds (null: not measured), and the numbers."""
     return [
         _order(lab),
         _growth(lab),

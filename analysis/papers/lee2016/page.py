@@ -1,4 +1,4 @@
-"""report.html of a reproduction: checks first, then each figure; no scripts, nothing fetched from elsewhere."""
+"""report.html of a reproduction: checks first, then each figure; no scripts, no external resources."""
 
 import math
 from collections import defaultdict
@@ -12,7 +12,7 @@ from analysis.papers.lee2016.cells import Sheet
 from analysis.report import pages
 from analysis.report.charts import delay_axis, of_rows, svg
 
-# The figures as drawings. Series differ by colour and by dash or shape.
+# The figures as charts. Series differ by colour and by dash or shape.
 
 
 COLOURS = {
@@ -92,7 +92,7 @@ def scatter(
 def shares(
     delays: Mapping[str, Sequence[float | None]], titles: Mapping[str, str], name: str, label: str
 ) -> str:
-    """How many urgent messages had come after which time, for each series; None has not come."""
+    """Share of urgent messages that arrived within a time, for each series; None has not arrived."""
     import altair as alt
 
     shown = [key for key in titles if delays.get(key)]
@@ -117,7 +117,7 @@ def shares(
 def by_rate(
     rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str], what: str, name: str, label: str
 ) -> str:
-    """One line a series. `rows`: series, rate, value."""
+    """One line for each series. `rows`: series, rate, value."""
     import altair as alt
 
     shown = [key for key in titles if any(row["series"] == key for row in rows)]
@@ -156,11 +156,11 @@ def _by_series(
 
 
 Points = Sequence[Mapping[str, Any]]
-STEPS = 40  # points that differ by less than a fortieth are one
+STEPS = 40  # points that differ by less than 1/40 are merged
 
 
 def write_page(folder: Path, result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> Path:
-    """Write it and say where it is."""
+    """Write the page; returns its path."""
     return pages.write(folder / "report.html", render(result, sheet, points))
 
 
@@ -176,7 +176,7 @@ def render(result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> str
 
 
 def _apart(delays: Sequence[float | None]) -> list[float]:
-    """Those that can be told from each other on a logarithmic axis: of points that would hide each other, one."""
+    """Points that a reader can distinguish on a logarithmic axis: of overlapping points, one."""
     places = {round(math.log(delay) * STEPS): delay for delay in delays if delay}
     return list(places.values())
 
@@ -192,7 +192,7 @@ class _Drawings:
             self._delays[cell["series"], cell["rate_kBps"]].append(point["delay_s"])
 
     def of(self, figure: Mapping[str, Any]) -> Markup | None:
-        """None: a table is enough."""
+        """The chart of a figure; None if the table is enough."""
         number, cells = figure["figure"], figure["cells"]
         name = f"figure-{number.replace('.', '-')}"
         if not cells or not number[0].isdigit():

@@ -1,4 +1,4 @@
-"""From the runs of a reproduction to its figures: one Spark session measures all runs, then the cells."""
+"""Computes the figures of a reproduction: one Spark session measures all runs, then the cells."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ STARTING, CELLS = "starting Spark", "measuring the cells"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A run, measured: its summary, its cells, and each urgent message for the charts."""
+    """A measured run: its summary, its cells, and each urgent message for the charts."""
 
     run: Run
     summary: dict[str, Any]
@@ -36,7 +36,7 @@ def reproduce(
 ) -> dict[str, Any]:
     """Write result.json, report.html and the cells as Parquet into the folder; returns what result.json holds.
 
-    The first run is the one whose figures are shown; the others are set beside it.
+    The figures are those of the first run; the other runs are shown beside it.
     """
     runs = [read_run(Path(path).resolve()) for path in run_dirs]
     sheets = [read_sheet(run) for run in runs]

@@ -1,1 +1,1 @@
-"""Ogawa, Nakamura, Saito: the load of a Publish/Subscribe map before and after levelling, beside what they say."""
+"""Ogawa, Nakamura, Saito: the load of a Publish/Subscribe map before and after levelling, compared with the paper."""

@@ -1,6 +1,6 @@
-"""The paper's figures as plain values: cells with what the paper says (`paper`) and what was measured (`ours`).
+"""The paper's figures as plain values: cells with the paper's statement (`paper`) and our measurement (`ours`).
 
-The text that we have tells what its plots show in a sentence each; where it is silent, `paper` is null.
+The text that we have describes each plot in a sentence; where it says nothing, `paper` is null.
 Pure: means over trials in, JSON out.
 """
 
@@ -30,7 +30,7 @@ E_OF = {"mean": "of the sample's mean", "load": "events x subscriptions"}
 def figures(
     totals: Sequence[Row], nodes: Sequence[Row], histogram: Sequence[Row], moments: Sequence[Row]
 ) -> list[dict[str, Any]]:
-    """First the paper's own, then what it leaves open."""
+    """The paper's figures, then ours on open questions."""
     usual = usual_reading(moments)
     return [
         _figure("load", "Load by node id, in groups of 10 nodes", _by_node(nodes)),
@@ -44,14 +44,14 @@ def figures(
 
 
 def usual_reading(moments: Sequence[Row]) -> dict[str, Any]:
-    """The one that all others are held against: it alone is followed round by round."""
+    """The main reading, with which all others are compared: only it is measured round by round."""
     return next(
         ({name: row[name] for name in READING} for row in moments if row["give"] == BOTH), {}
     )
 
 
 def differs_in(row: Row, usual: Row) -> set[str]:
-    """The names of the readings that are not the usual ones."""
+    """The parameters in which a row differs from the main reading."""
     return {name for name in usual if row[name] != usual[name]}
 
 
@@ -107,7 +107,7 @@ def _by(rows: Sequence[Row], usual: Row, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _readings(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
-    """What was drawn, and who moves; the usual reading stands first."""
+    """Other workloads and movers; the main reading is first."""
     for name in ("", *WORKLOAD, "movers"):
         wanted = {name} if name else set()
         own = [row for row in rows if differs_in(row, usual) == wanted]
@@ -125,7 +125,7 @@ def _statement(when: str) -> dict[str, str]:
 
 
 def _in_time(rows: Iterable[Row], *names: str) -> list[Row]:
-    """Sorted by these names, with before before after."""
+    """Sort by these columns; `before` precedes `after`."""
     return sorted(
         rows,
         key=lambda row: tuple(
@@ -134,7 +134,7 @@ def _in_time(rows: Iterable[Row], *names: str) -> list[Row]:
     )
 
 
-# What must be true of a reproduction of Ogawa's map, each as one sentence with the numbers behind it. Pure.
+# Checks of the reproduction: a sentence with the numbers behind it. Pure.
 
 
 FEW = 0.05  # of the nodes
@@ -144,7 +144,7 @@ ALIKE = 0.1
 
 
 def checks(totals: Sequence[Row], usual: Row) -> list[dict[str, Any]]:
-    """Name, whether it holds (null: not measured here), and the numbers."""
+    """Name, whether it holds (null: not measured), and the numbers."""
     found = {
         (row["give"], row["when"]): row for row in totals if differs_in(row, usual) <= {"give"}
     }
@@ -196,7 +196,7 @@ def _fairer(found: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
 
 
 def _as_well(found: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
-    """By fairness, to which all nodes count: how large the largest load is hangs on whether few nodes were sampled."""
+    """Compare fairness, to which all nodes contribute: the largest load depends on which few nodes were sampled."""
     name = f"who gives all to the left neighbour levels about as well (fairness at most {ALIKE:.0%} lower)"
     both, left = found.get((BOTH, AFTER)), found.get((LEFT, AFTER))
     if both is None or left is None:

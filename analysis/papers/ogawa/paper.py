@@ -1,4 +1,4 @@
-"""Ogawa's map for the analysis: its tables, figures, checks and words."""
+"""Ogawa's map: tables, figures, checks and texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -125,14 +125,14 @@ TEXTS = PageTexts(
         "Each node owns a stretch of the Z-order curve through a space; its load is the number of events in its area"
         " times the number of subscriptions whose boxes meet it. A round: five nodes are sampled, and the lightest of"
         " them leaves its area and takes half of the heaviest one's, if they are far enough from the mean.",
-        "The text tells neither how many events a sensor sends, nor how far from the centre things lie, nor how large"
+        "The text says neither how many events a sensor sends, nor how far from the centre things lie, nor how large"
         " boxes are: these were chosen so that what it says of the load before levelling holds.",
     ),
 )
 
 
 def measure(spark: "SparkSession", folder: Path) -> Results:
-    """Means over trials, by Spark; from them figures and checks."""
+    """Compute means over trials with Spark, and figures and checks from them."""
     totals = means(
         _with_clear_trials(read_table(spark, folder, "levelling")), (*READING, "when"), VALUES
     )
@@ -157,7 +157,7 @@ def measure(spark: "SparkSession", folder: Path) -> Results:
 
 
 def _with_clear_trials(frame: "DataFrame") -> "DataFrame":
-    """1 for each trial in which no node has a load of 500 or more."""
+    """Add 1 for each trial in which no node has a load of 500 or more."""
     from pyspark.sql import functions as sf
 
     return frame.withColumn("none_from_500", (sf.col("from_500") == 0).cast("double"))

@@ -76,7 +76,7 @@ def test_the_page_shows_checks_and_charts_without_scripts() -> None:
         "figures": found,
         "checks": checks(topics, totals),
     }
-    text = render(result, BANNO2013.words, drawings(found))
+    text = render(result, BANNO2013.texts, drawings(found))
     assert text.count("<svg") == 3
     assert "<script" not in text
     assert "1 trial ·" in text

@@ -102,7 +102,7 @@ def test_the_page_shows_checks_and_charts_without_scripts() -> None:
         "figures": found,
         "checks": checks(means),
     }
-    text = render(result, KAWAKAMI2016.words, drawings(found))
+    text = render(result, KAWAKAMI2016.texts, drawings(found))
     assert text.count("<svg") == 6
     assert "<script" not in text
     assert "descending, aggregated" in text

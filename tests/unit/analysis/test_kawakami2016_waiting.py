@@ -72,7 +72,7 @@ def test_without_namespaces_the_figures_are_simulated_and_say_so() -> None:
         "figures": found,
         "checks": waiting.checks(SIMULATED_ONLY),
     }
-    page = render(result, KAWAKAMI2016.words, drawings(found))
+    page = render(result, KAWAKAMI2016.texts, drawings(found))
     assert page.count(f"Simulated only: {NO_NAMESPACES}.") == len(found)
 
 

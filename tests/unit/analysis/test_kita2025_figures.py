@@ -151,7 +151,7 @@ def test_the_page_shows_checks_and_charts_without_scripts() -> None:
         "checks": checks(*means),
     }
     drawn = drawings(found)
-    text = render(result, KITA2025.words, drawn)
+    text = render(result, KITA2025.texts, drawn)
     assert list(drawn) == NAMES
     assert text.count("<svg") == len(NAMES)
     assert "<script" not in text

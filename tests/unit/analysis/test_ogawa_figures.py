@@ -109,7 +109,7 @@ def test_the_page_shows_checks_statements_and_charts() -> None:
     }
     charts = drawings(found)
     assert set(charts) == {"load", "histogram", "rounds", "e", "k"}
-    page = render(result, OGAWA.words, charts)
+    page = render(result, OGAWA.texts, charts)
     assert page.count("<svg") == len(charts)
     assert "no node has a load of 500 or more" in page
 
