@@ -36,8 +36,8 @@ def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[s
 
 def check_question(sql: str) -> None:
     """AnalysisError if the query does more than read."""
-    words = sql.replace("(", " ").split()
-    if not words or words[0].lower() not in QUESTIONS:
+    tokens = sql.replace("(", " ").split()
+    if not tokens or tokens[0].lower() not in QUESTIONS:
         raise AnalysisError(
             f"{sql.strip()[:60]!r} is no question.",
             "Ask with SELECT or WITH; `SHOW VIEWS` names the tables, `DESCRIBE delay` the columns of one.",

@@ -96,7 +96,7 @@ class Clock:
 
     @property
     def was_set(self) -> bool:
-        """Whether the measurements exceed what a clock within RATE can do, so that somebody must have set it."""
+        """Whether the measurements exceed what a clock within RATE can do, so that it must have been set."""
         return bool(self.set_back_ns or self.jumps_ns.any())
 
 

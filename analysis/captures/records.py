@@ -1,7 +1,7 @@
 """Finds where the records of a capture begin: each leads to the next; after damaged bytes the next one is searched.
 
 A record is accepted if its length fits. A record that was searched must be plausible in every field, and so must the
-records it leads to. Packets may contain a capture, too (somebody downloads one): the search takes the candidate that
+records it leads to. Packets may contain a capture, too (a download of one): the search takes the candidate that
 leads furthest, because records inside a packet end with it.
 """
 

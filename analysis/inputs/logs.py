@@ -65,9 +65,9 @@ def write_logs(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 with GrowingFile(folder / f"part-{number:05}.parquet", LOG) as file:
-                    for stretch in shares[number]:
-                        for rows in read_range(stretch):
-                            file.write(timed_by(clocks.get(stretch.node), rows))
+                    for log_range in shares[number]:
+                        for rows in read_range(log_range):
+                            file.write(timed_by(clocks.get(log_range.node), rows))
         yield from ()
 
     spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
@@ -90,9 +90,9 @@ def share_out(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
     return shares
 
 
-def read_range(stretch: LogRange) -> Iterator[pa.RecordBatch]:
+def read_range(log_range: LogRange) -> Iterator[pa.RecordBatch]:
     """The records of a range as LOG."""
-    for block in _blocks(stretch):
+    for block in _blocks(log_range):
         yield from parse_block(block).to_batches()
 
 
@@ -105,13 +105,13 @@ def timed_by(clock: Clock | None, rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), lab_times)
 
 
-def _blocks(stretch: LogRange) -> Iterator[bytes]:
+def _blocks(log_range: LogRange) -> Iterator[bytes]:
     """Blocks of whole lines."""
-    with stretch.path.open("rb") as file:
-        if stretch.begin:
-            file.seek(stretch.begin - 1)
+    with log_range.path.open("rb") as file:
+        if log_range.begin:
+            file.seek(log_range.begin - 1)
             file.readline()  # skip the rest of a line that began before; empty if a line begins here
-        while (left := stretch.end - file.tell()) > 0:
+        while (left := log_range.end - file.tell()) > 0:
             block = file.read(min(left, BLOCK_BYTES))
             yield block if block.endswith(b"\n") else block + file.readline()
 

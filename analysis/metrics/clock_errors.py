@@ -185,11 +185,11 @@ def _unmeasured(nodes: list[str]) -> list[str]:
         return []
     names = ", ".join(nodes)
     return [
-        f"Nothing was measured of the clock of {names}: its times are taken as they are, and nobody knows how far they "
-        "are off."
+        f"Nothing was measured of the clock of {names}: its times are used uncorrected, with an unknown "
+        "error."
         if len(nodes) == 1
-        else f"Nothing was measured of the clocks of {names}: their times are taken as they are, and nobody knows how "
-        "far they are off."
+        else f"Nothing was measured of the clocks of {names}: their times are used uncorrected, with an "
+        "unknown error."
     ]
 
 

@@ -184,7 +184,7 @@ def _end_java() -> None:
         except subprocess.TimeoutExpired:
             gateway.proc.kill()  # its Python workers end when it does
             gateway.proc.wait()
-        ending.join(STOPPING_S)  # with nobody to wait for
+        ending.join(STOPPING_S)  # no Java to wait for any more
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None

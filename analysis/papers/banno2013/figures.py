@@ -104,8 +104,8 @@ def _relay_free(rows: Sequence[Row]) -> dict[str, Any]:
     return all_hold(name, changes, lambda change: change <= ALIKE)
 
 
-def _correlation(rows: Sequence[Row], method: str, words: str) -> dict[str, Any]:
-    name = f"received and forwarded {words}"
+def _correlation(rows: Sequence[Row], method: str, statement: str) -> dict[str, Any]:
+    name = f"received and forwarded {statement}"
     own = [row["correlation"]["mean"] for row in rows if row["method"] == method]
     if not own:
         return check(name, None, NOT_MEASURED)

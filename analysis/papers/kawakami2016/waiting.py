@@ -151,10 +151,10 @@ def _agreement(name: str, waited: Waited) -> dict[str, Any]:
     for (lab, sites, wait_ms), twin in by_lab.items():
         real = by_lab.get((REAL, sites, wait_ms))
         if lab == TWIN and real is not None:
-            for value, word in (("delay_p50_s", "delay"), ("age_s", "age")):
+            for value, name_of in (("delay_p50_s", "delay"), ("age_s", "age")):
                 ours, theirs = real[value]["mean"], twin[value]["mean"]
                 limit = max(AGREE_SHARE * theirs, AGREE_S)
-                sentence = f"{word} {ours:.3g} s for {theirs:.3g} s at {wait_ms} ms"
+                sentence = f"{name_of} {ours:.3g} s for {theirs:.3g} s at {wait_ms} ms"
                 found.append((abs(ours - theirs) / limit, sentence))
     if not found:
         return check(name, None, waited.without or NOT_MEASURED)

@@ -25,7 +25,7 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
     """Outcome and delay of the most urgent level: one sentence, and good, bad or none."""
     levels = summary["by_priority"]
     if not levels:
-        return "Nothing was published that anybody had subscribed to.", "none"
+        return "Nothing was published on a topic with subscribers.", "none"
     level = max(levels)
     expected, delivered = levels[level]["expected"], levels[level]["delivered"]
     what = f"level-{level} ({LEVEL_NAMES[int(level)]})"

@@ -77,7 +77,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any]:
 def sentence(known: dict[str, Any] | None) -> str:
     """Whether the machine was fast enough, with numbers."""
     if known is None:
-        return "Nobody knows: the machine was not watched while this run was made."
+        return "Unknown: the machine was not watched during this run."
     if not known["ok"]:
         return "No. The numbers above may be the machine's as much as the network's:"
     if known["cpu_idle_min"] is None or known["wakeup_p99_s"] is None:

@@ -1,4 +1,4 @@
-"""The report's words and points on the machine."""
+"""The report's sentence and chart on the machine."""
 
 import pytest
 
@@ -22,7 +22,7 @@ KNOWN = {
 @pytest.mark.parametrize(
     ("known", "begins"),
     [
-        (None, "Nobody knows: the machine was not watched"),
+        (None, "Unknown: the machine was not watched"),
         ({**KNOWN, "ok": False}, "No. "),
         ({**KNOWN, "cpu_idle_min": None}, "Nothing speaks against it"),
     ],
