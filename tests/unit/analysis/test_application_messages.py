@@ -1,4 +1,4 @@
-"""The application messages of anybody's captures, each once, whoever passed it on and wherever it was captured."""
+"""Application messages in captures of any origin, each once, on whichever hop and link it was captured."""
 
 from pathlib import Path
 

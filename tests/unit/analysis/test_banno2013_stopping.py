@@ -1,4 +1,4 @@
-"""The figure and checks of the experiment on stopping, from rows whose truth is known."""
+"""The figure and checks of the experiment on stopping, from rows with known values."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Bootstrap: against drawing by hand, and by how often its intervals hold the truth."""
+"""Bootstrap, compared with explicit resampling, and how often its intervals contain the true value."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What calibration found, as reasons for doubt and as a table."""
+"""The results of calibration as reasons for doubt and as a table."""
 
 import pytest
 

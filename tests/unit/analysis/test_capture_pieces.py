@@ -1,4 +1,4 @@
-"""Files divided at any byte, and files with garbage in them: nothing is read twice, and nothing lost in silence."""
+"""Files split at any byte, and damaged files: no byte is read twice, and none is lost silently."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""Captures in a store that Arrow opens by its address: the same rows as from this machine's files."""
+"""Captures in an object store that Arrow opens by its address: the same rows as from local files."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""What a reproduction made of cells leaves in its folder, and what it sends to a cluster."""
+"""The tables that a reproduction of cells writes to its folder, and the code that it sends to a cluster."""
 
 import zipfile
 from pathlib import Path

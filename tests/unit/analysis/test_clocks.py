@@ -1,4 +1,4 @@
-"""Clocks of boards: what was measured of them, and how far from the truth times can be that were corrected by it."""
+"""Clocks of boards: their measurements, and the error of times that were corrected by them."""
 
 import json
 

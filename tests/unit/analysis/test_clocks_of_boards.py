@@ -1,4 +1,4 @@
-"""What boards captured and logged, taken home: packets, headers, lines, and who sent what."""
+"""Captures and logs of boards in the lab's time: packets, headers, log lines, and directions."""
 
 import json
 import shutil

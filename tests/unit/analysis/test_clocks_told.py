@@ -1,4 +1,4 @@
-"""No time is told in more digits than the clocks leave, and what they leave open is said."""
+"""Times have no more digits than the clock errors allow, and doubts about clocks are reported."""
 
 import re
 

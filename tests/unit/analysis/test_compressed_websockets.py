@@ -1,4 +1,4 @@
-"""Compressed WebSockets are not read, and say so."""
+"""Compressed WebSockets are not read, and are reported."""
 
 import pytest
 from hypothesis import given

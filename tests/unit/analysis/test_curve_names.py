@@ -1,4 +1,4 @@
-"""Names of curves stand beside their own curve."""
+"""The name of each curve is beside that curve."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Captures of links with a delivery method: what the real schedulers send is what the analysis reads."""
+"""Captures of links with a delivery method: the analysis reads what the real schedulers send."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""What was expected is judged as one would by hand; what cannot be judged has failed."""
+"""Expectations are judged as by hand; what cannot be judged has failed."""
 
 import json
 import math

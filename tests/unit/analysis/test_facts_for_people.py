@@ -1,4 +1,4 @@
-"""How the report tells what stands in a run's manifest."""
+"""How the report formats values of a run's manifest."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What failed on purpose, as the manifest has it."""
+"""Faults of the scenario in the manifest."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""When a run's numbers are to be believed."""
+"""When a run's numbers can be trusted."""
 
 from dataclasses import replace
 

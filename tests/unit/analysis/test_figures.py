@@ -1,4 +1,4 @@
-"""Charts as files: nothing in them needs the page that they come from."""
+"""Charts as files: they do not depend on the page that they come from."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""One message's way through the overlay, and where it ends."""
+"""The journey of one message through the overlay, and where it ends."""
 
 import random
 from itertools import pairwise
@@ -57,7 +57,7 @@ def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
 @pytest.mark.parametrize(
     ("own_brokers", "reason"),
     [
-        ([], "not forwarded by b"),  # who had it last
+        ([], "not forwarded by b"),  # the last broker that had it
         (["a"], "not forwarded by a"),
         (["c", "a"], "not forwarded by a"),
         (["c"], "incomplete at c"),
@@ -140,7 +140,7 @@ def test_in_any_overlay_each_path_leads_from_the_origin_along_hops_in_time(seed,
         source = chance.choice(sorted(arrived))
         arrived[f"b{number}"] = arrived[source] + chance.randrange(1, 100)
         hops.append(hop(source, f"b{number}", arrived[f"b{number}"]))
-    for _ in range(brokers):  # later copies on other ways
+    for _ in range(brokers):  # later copies on other paths
         one, other = chance.choice(sorted(arrived)), chance.choice(sorted(set(arrived) - {"o"}))
         late = max(arrived[one], arrived[other]) + 1000
         hops.append(hop(one, other, late))

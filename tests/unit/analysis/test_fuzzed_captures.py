@@ -1,4 +1,4 @@
-"""Whatever bytes they are given, the readers tell of each of them; `python -m tests.fuzz` tries it for hours."""
+"""The readers account for every byte of any input; `python -m tests.fuzz` tries it for hours."""
 
 import pytest
 from hypothesis import given, settings

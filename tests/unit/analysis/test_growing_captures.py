@@ -1,4 +1,4 @@
-"""Captures that grow while they are read: each record comes once, when it is whole, and never as a problem."""
+"""Captures that grow while they are read: each record is read once, when it is complete, and is never a problem."""
 
 import gzip
 import json

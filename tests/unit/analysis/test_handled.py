@@ -1,4 +1,4 @@
-"""What nodes did with messages, counted from hops: against a count message by message."""
+"""Forwards counted from hops, compared with a count message by message."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""The hazard in the report: what the run's folder says of it, in words, lines and rows."""
+"""The hazard in the report: a sentence, a chart and rows from the run folder."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""An interrupt takes effect once, however unlucky the moment at which it comes."""
+"""An interrupt takes effect once, at whatever moment it arrives."""
 
 import os
 import signal

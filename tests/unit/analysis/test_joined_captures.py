@@ -1,4 +1,4 @@
-"""Joined publications in a captured stream: each is seen by itself, and what they share is divided fairly."""
+"""Joined publications in a captured stream: each has a row, and shared bytes are divided evenly."""
 
 import numpy as np
 from hypothesis import given

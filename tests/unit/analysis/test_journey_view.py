@@ -1,4 +1,4 @@
-"""The timeline of single alerts: which are shown, and what their bars say."""
+"""The timeline of single alerts: which alerts are shown, and what their bars mean."""
 
 import re
 from itertools import pairwise

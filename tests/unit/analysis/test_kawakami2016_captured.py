@@ -1,4 +1,4 @@
-"""What captures tell of waiting, from sightings whose truth is known."""
+"""Readings and their cost from captures with known sightings."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ def sighting(at_s: float, link: str, direction: str, dst: str, **more: Any) -> d
 
 
 def journey(at_s: float, **more: Any) -> list[dict[str, Any]]:
-    """From the gauge over its site's broker to the office; each link is captured, the site's line, too."""
+    """From the gauge over its site's broker to the office; each link is captured, the site's link, too."""
     steps = [("gauge", "site"), ("site", "center"), ("center", "office")]
     seen = [
         sighting(at_s, link, direction, receiver, **more)

@@ -1,4 +1,4 @@
-"""How late readings are and how old the newest is: by examples, and against looking at every moment."""
+"""Delay and age of readings: by examples, and compared with sampling every moment."""
 
 from statistics import fmean
 

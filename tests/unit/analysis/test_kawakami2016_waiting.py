@@ -1,4 +1,4 @@
-"""The experiment on waiting: rows, figures, checks and charts whose truth is known."""
+"""The experiment on waiting: rows, figures, checks and charts from known values."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Urgent and routine topics that share a table: the figure and its checks, from rows whose truth is known."""
+"""Urgent and routine topics that share a table: the figure and its checks, from rows with known values."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def rows() -> Iterator[Row]:
     head = {"nodes": 10_000, "table_size": 60, "topics_each": 4}
     for subscribers in (10, 40, 160):
         for (method, priority), path in PATHS.items():
-            full = subscribers == 160  # of neighbours, and nobody has a choice
+            full = subscribers == 160  # of neighbours, and no method has a choice
             yield {
                 "subscribers": subscribers,
                 **head,

@@ -28,7 +28,7 @@ mixtures = st.fixed_dictionaries(
 def made(
     seed: int, style: str, dv: int, mask: bytes, highest: int = 127
 ) -> tuple[Writer, list[Truth]]:
-    """Eight messages. Bytes up to 127 cannot be taken for the beginning of a frame: what must be found can be told."""
+    """Eight messages. Bytes up to 127 cannot be the beginning of a frame, so the expected result is known."""
     chance = random.Random(seed)
     messages = [
         wire.Message(

@@ -1,4 +1,4 @@
-"""Figures and checks of Lee 2016 from rows whose truth is known."""
+"""Figures and checks of Lee 2016 from rows with known values."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""How lines were asked to be at each moment."""
+"""The settings of links over time."""
 
 from typing import Any
 

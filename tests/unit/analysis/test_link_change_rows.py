@@ -1,4 +1,4 @@
-"""What the report says of links that were changed while the lab ran."""
+"""The report's rows on links that were changed while the lab ran."""
 
 from analysis.report.sections.actions import change_rows
 

@@ -1,4 +1,4 @@
-"""A whole link: messages with their times, and where every byte went."""
+"""The capture of a whole link: messages with their times, and the layer of every byte."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""What a link carries over time, against counting packet by packet."""
+"""Link utilization over time, compared with counting packet by packet."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Delay and loss while a run goes on: read bit by bit, it is what a reading of the whole says."""
+"""Delay and loss while a run is in progress: reading in small steps gives the result of reading the whole."""
 
 import json
 import random
@@ -47,7 +47,7 @@ def a_run(seed: int) -> StarRun:
     chance = random.Random(seed)
     late = {number: chance.randrange(40) * MS for number in chance.sample(range(400), 60)}
     lost = {number: chance.choice(("unsent", "vanishes")) for number in chance.sample(range(30), 4)}
-    divided = "vanishes" not in lost.values()  # behind a hole, divided frames are not found again
+    divided = "vanishes" not in lost.values()  # after a hole, divided frames are not found again
     return StarRun(
         sensors=2,
         subscribers=2,
@@ -186,7 +186,7 @@ def test_what_has_not_come_is_under_way_and_then_overdue():
     live = Live(WISHES)
     live.published("a", "sensor", "alert", 5, 0)
     live.published("b", "sensor", "rain", 1, 10 * S)
-    live.published("a", "sensor", "alert", 5, 0)  # told twice
+    live.published("a", "sensor", "alert", 5, 0)  # added twice
     live.arrived("a", "siren", 0, 2 * S)
     live.arrived("a", "siren", 0, 9 * S)  # a duplicate
     urgent, other = live.levels(12 * S, 5.0)

@@ -1,4 +1,4 @@
-"""MQTT of anybody's brokers in captures: each packet with its times, and where every byte went."""
+"""MQTT of any broker in captures: each packet with its times, and the layer of every byte."""
 
 import random
 from hashlib import blake2b

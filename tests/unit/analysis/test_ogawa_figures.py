@@ -1,4 +1,4 @@
-"""Figures and checks of Ogawa's map from rows whose truth is known."""
+"""Figures and checks of Ogawa's map from rows with known values."""
 
 import json
 from collections.abc import Callable

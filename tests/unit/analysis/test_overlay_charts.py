@@ -1,4 +1,4 @@
-"""Bars of what brokers and nodes did: readable without colour."""
+"""Bar charts of brokers and nodes: readable without colour."""
 
 import re
 

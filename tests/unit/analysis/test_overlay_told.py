@@ -1,4 +1,4 @@
-"""What people are told of an overlay: in the terminal, and in the report."""
+"""The summary of an overlay in the terminal and in the report."""
 
 from typing import Any
 

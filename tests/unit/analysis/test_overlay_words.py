@@ -1,4 +1,4 @@
-"""What brokers say to each other is told by the first bytes of their messages, however these were sent."""
+"""The kinds of control messages are known by their first bytes, however the messages were sent."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The ways of messages on the map: how many took which line, and which way one alert took."""
+"""The paths of messages on the map: the traffic of each line, and the path of one alert."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A capture read window by window gives what it gives in one go, wherever the windows end; and memory does not grow."""
+"""A capture read window by window gives the result of one pass, wherever the windows end; and memory does not grow."""
 
 import random
 import struct
@@ -31,7 +31,7 @@ ANSWERED = b"HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: m
 
 @contextmanager
 def small_limits():
-    """As if streams of some hundred bytes were long: so that little is held, and much is let go."""
+    """Treat streams of some hundred bytes as long, so that little is held, and much is released."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "MOST_HELD", 600)
         patch.setattr(connection, "PROBE_BYTES", 500)
@@ -215,7 +215,7 @@ def test_ports_that_are_used_again():
 
 
 def test_what_is_held_of_a_long_stream_does_not_grow_with_it():
-    """20 MB of messages, of which at most the last few hundred bytes are still under way."""
+    """20 MB of messages, of which at most the last few hundred bytes are still in transit."""
     message = wire.Message(wire.Kind.PUBLISH, payload=bytes(1200))
     data = frame(wire.encode(message), b"abcd")
     captures = Captures()

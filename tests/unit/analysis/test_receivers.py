@@ -1,4 +1,4 @@
-"""Who heard of it when."""
+"""Deliveries by receiver."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""How long a repair took, told from logs and from what became of publications."""
+"""The duration of a repair, from logs and from the outcome of publications."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The report's first lines: what became of the most urgent level, how fast, at what cost."""
+"""The report's headline: outcome, delay and cost of the most urgent level."""
 
 from statistics import median
 from typing import Any

@@ -1,4 +1,4 @@
-"""What programs find in result.json: the same keys and kinds of values from version to version."""
+"""result.json has the same keys and types of values in every version."""
 
 import json
 import os

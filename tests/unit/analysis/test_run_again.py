@@ -1,4 +1,4 @@
-"""The commands with which the report lets a reader do it all again."""
+"""The commands in the report that repeat the run."""
 
 import json
 
@@ -8,7 +8,7 @@ from synthetic_runs import StarRun
 
 
 def first_command(tmp_path, files: list) -> tuple[str, str]:
-    """Of a run whose first node is, for once, somebody else's program with these files."""
+    """The commands of a run whose first node is an external program with these files."""
     folder = tmp_path / "run"
     StarRun(sensors=1, subscribers=1).write(folder)
     manifest = json.loads((folder / "run.json").read_text())

@@ -1,4 +1,4 @@
-"""What is said of a folder that cannot be measured."""
+"""The error for a folder that cannot be measured."""
 
 import json
 

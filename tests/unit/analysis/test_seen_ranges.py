@@ -1,4 +1,4 @@
-"""Ranges of bytes that were seen, beside a set of single bytes."""
+"""The range set, compared with a set of single bytes."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""A router's link carries the packets of others: directions are told by hardware addresses, drawings lead through."""
+"""A router's link carries packets of other nodes: MAC addresses give the direction, and drawings include routers."""
 
 from analysis.inputs.run_folder import RunNode
 from analysis.report.sections.topology_map import Edge, through_routers

@@ -1,4 +1,4 @@
-"""How captures are divided among Spark's tasks."""
+"""The distribution of captures over Spark's tasks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How far a mean over trials is to be trusted."""
+"""The interval of a mean over trials."""
 
 from statistics import fmean, stdev
 

@@ -1,4 +1,4 @@
-"""The page of a sweep: charts over what was swept, tables of all combinations, cells that failed."""
+"""The page of a sweep: charts over the swept values, tables of all combinations, cells that failed."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""The heat map of links: what a cell says, and that its size is bounded."""
+"""The heat map of links: the value of a cell, and its bounded size."""
 
 import pyarrow as pa
 from hypothesis import given

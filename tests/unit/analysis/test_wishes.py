@@ -1,4 +1,4 @@
-"""Who should get a publication, as the analysis sees it."""
+"""The receivers of a publication by the subscriptions in the manifest."""
 
 import re
 
