@@ -12,7 +12,7 @@ import pyarrow as pa
 from analysis.captures.columns import PROBLEMS, SCHEMA
 from analysis.captures.files import find_files
 from analysis.captures.parquet import KINDS, sum_kinds, write_packets
-from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, usual_piece
+from analysis.captures.pieces import TASKS_PER_CORE, group_pieces, piece_size, split_files
 from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 from analysis.pipeline import STARTING, Progress
@@ -90,8 +90,8 @@ def _read(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    size = usual_piece(sum(map(size_of, files)), tasks)
-    shares = share_out(cut(files, size), size)
+    size = piece_size(sum(map(size_of, files)), tasks)
+    shares = group_pieces(split_files(files, size), size)
 
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

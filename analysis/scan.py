@@ -62,7 +62,7 @@ def jobs_of(run: Run) -> list[Job]:
     return jobs
 
 
-def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
+def distribute(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
     """Distribute the jobs over tasks, the largest first to the least loaded; files too big for one task are divided."""
     whole = list(jobs)
     share = max(sum(job.size for job in whole) / tasks, SMALLEST_SHARE)
@@ -125,7 +125,7 @@ def _over_files(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = spark.sparkContext.defaultParallelism
-    shares = share_out(jobs_of(run), tasks)
+    shares = distribute(jobs_of(run), tasks)
 
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -174,7 +174,7 @@ def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Itera
     for window in read_windows(job.path):
         found = window.timed_by(job.clock)
         reader.add(found)
-        reader.keep()
+        reader.end_window()
         if job.shard == 0:
             used.append(count_utilization(found, job.place, unit_ns, origin_ns))
         sightings, mqtt = reader.read_so_far()

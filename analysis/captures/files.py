@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from analysis.captures.records import Walk
+from analysis.captures.records import RecordScanner
 from analysis.captures.storage import is_address, matching, open_file, plain
 from analysis.errors import AnalysisError
 
@@ -16,15 +16,15 @@ BLOCK = 1 << 20
 SMALL = 512  # a damaged compressed block yields nothing, so blocks near the damage are small
 
 
-def find_files(asked: Iterable[str], *, some_day: bool = False) -> list[str]:
+def find_files(asked: Iterable[str], *, may_be_missing: bool = False) -> list[str]:
     """The files that these paths, folders and patterns match, each once; AnalysisError if one matches nothing.
 
-    `some_day`: a pattern without a match is no error, because files may appear later.
+    `may_be_missing`: a pattern without a match is no error, because files may appear later.
     """
     found: dict[str, None] = {}
     for one in asked:
         names = matching(one, ENDINGS)
-        if not names and not some_day:
+        if not names and not may_be_missing:
             raise AnalysisError(
                 f"there is no capture at {one}",
                 f"name a file, a pattern, or a folder with files that end in {', '.join(NAMES)}; "
@@ -54,7 +54,7 @@ class Bytes:
             self._path, self._given = path, 0
             self._unpacked: Any = _unpack(path, self.compression)
             self._read_into = self._packed
-            self._pass_over(begin)
+            self._skip(begin)
 
     def fill(self, buffer: memoryview) -> int:
         """Fill the buffer as far as the file goes; returns the number of bytes."""
@@ -77,7 +77,7 @@ class Bytes:
     def _plain(self, buffer: memoryview) -> int:
         return self._file.readinto(buffer) or 0
 
-    def _pass_over(self, size: int) -> None:
+    def _skip(self, size: int) -> None:
         """Decompress and discard: compressed data cannot be read from the middle."""
         buffer = memoryview(bytearray(min(size, BLOCK)))
         while size and (got := self._packed(buffer[:size])):
@@ -118,13 +118,13 @@ def _unpack(path: str, compression: str) -> Any:
 
 
 def windows(
-    source: Bytes, walk: Walk, window: int = WINDOW, head: bytes = b""
+    source: Bytes, scanner: RecordScanner, window: int = WINDOW, head: bytes = b""
 ) -> Iterator[tuple[bytearray, int, int, bool]]:
-    """Data, its offset in the file, its size, and whether it is the last; each window begins where the walk stands.
+    """Data, its offset in the file, its size, and whether it is the last; each window begins where the scanner stands.
 
     `head`: bytes that were already read, from the beginning of the file on.
     """
-    base = 0 if head else walk.at
+    base = 0 if head else scanner.at
     kept: bytes | memoryview = head
     while True:
         known = len(kept)
@@ -136,5 +136,5 @@ def windows(
         yield data, base, size, final
         if final:
             return
-        kept = memoryview(data)[walk.at - base : size]
-        base = walk.at
+        kept = memoryview(data)[scanner.at - base : size]
+        base = scanner.at

@@ -12,7 +12,7 @@ from analysis.captures.files import Bytes, windows
 from analysis.captures.pcap import FILE_HEADER, PcapLayout
 from analysis.captures.pcapng import Interface, PcapngLayout, Section
 from analysis.captures.pieces import Piece, head_of, is_packed, layout_of
-from analysis.captures.records import Layout, Walk
+from analysis.captures.records import Layout, RecordScanner
 from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 
@@ -26,7 +26,7 @@ class Place:
     at: int = 0
     section: Section | None = None
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As plain values for a checkpoint."""
         if self.section is None:
             return {"at": self.at}
@@ -37,7 +37,7 @@ class Place:
         return {"at": self.at, "order": self.section.order, "interfaces": interfaces}
 
     @classmethod
-    def of_plain(cls, plain: dict[str, Any]) -> "Place":
+    def from_dict(cls, plain: dict[str, Any]) -> "Place":
         """From the plain values of a checkpoint."""
         if "order" not in plain:
             return cls(plain["at"])
@@ -67,16 +67,16 @@ def advance(path: str, start: Place, stop: int | None = None) -> Place:
     if layout is None:  # no capture: no record can follow
         return start if packed else Place(size if stop is None else min(size, stop))
     first = FILE_HEADER if isinstance(layout, PcapLayout) else 0
-    walk = Walk(layout, max(start.at, first))
-    with closing(Bytes(path, walk.at, stop)) as source:
-        for data, base, length, _ in windows(source, walk):
-            walk.advance(data, base, length, final=False)
-    if walk.whole <= first:
+    scanner = RecordScanner(layout, max(start.at, first))
+    with closing(Bytes(path, scanner.at, stop)) as source:
+        for data, base, length, _ in windows(source, scanner):
+            scanner.advance(data, base, length, final=False)
+    if scanner.whole <= first:
         return start
     if isinstance(layout, PcapngLayout):
         now = layout.sections[-1]
-        return Place(walk.whole, Section(walk.whole, now.order, list(now.interfaces)))
-    return Place(walk.whole)
+        return Place(scanner.whole, Section(scanner.whole, now.order, list(now.interfaces)))
+    return Place(scanner.whole)
 
 
 def between(path: str, start: Place, end: Place) -> Piece:

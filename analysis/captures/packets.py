@@ -17,7 +17,7 @@ from analysis.captures.clock import Clock
 from analysis.captures.files import Bytes, windows
 from analysis.captures.layers import ETHERNET, IPV6_HEADER, decode
 from analysis.captures.pcap import FILE_HEADER, FileHead, PcapLayout, read_head
-from analysis.captures.records import Walk
+from analysis.captures.records import RecordScanner
 from analysis.errors import AnalysisError
 
 Array = npt.NDArray[Any]
@@ -113,9 +113,9 @@ def read_windows(path: Path, window: int = WINDOW) -> Iterator[Packets]:
             yield parse(bytes(first), path)
             return
         layout = PcapLayout(head)
-        walk = Walk(layout, FILE_HEADER)
-        for data, base, size, final in windows(source, walk, window, bytes(first)):
-            starts, problems = walk.advance(data, base, size, final)
+        scanner = RecordScanner(layout, FILE_HEADER)
+        for data, base, size, final in windows(source, scanner, window, bytes(first)):
+            starts, problems = scanner.advance(data, base, size, final)
             lost = sum(problem.size for problem in problems)
             yield _packets(bytes(data[:size]), starts, layout, lost, base)
 
@@ -126,7 +126,7 @@ def parse(data: bytes, name: Path | str = "capture") -> Packets:
     if head is None:
         return _packets(data, [], PcapLayout(FileHead("<", 1, ETHERNET)), len(data))
     layout = PcapLayout(head)
-    starts, problems = Walk(layout, FILE_HEADER).advance(data, 0, len(data), final=True)
+    starts, problems = RecordScanner(layout, FILE_HEADER).advance(data, 0, len(data), final=True)
     return _packets(data, starts, layout, sum(problem.size for problem in problems))
 
 

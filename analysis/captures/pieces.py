@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from analysis.captures.files import Bytes, windows
 from analysis.captures.pcap import FILE_HEADER, PcapLayout, read_head
 from analysis.captures.pcapng import ORDERS, SECTION_MAGIC, PcapngLayout, Section
-from analysis.captures.records import Layout, Walk
+from analysis.captures.records import Layout, RecordScanner
 from analysis.captures.storage import size_of
 
 LOOK_BACK = 1 << 20
@@ -33,15 +33,15 @@ class Piece:
     section: Section | None = None
 
 
-def cut(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
+def split_files(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
     """Split all files that are bigger than this."""
     pieces: list[Piece] = []
     for path in paths:
-        pieces += _cut(path, piece_bytes)
+        pieces += _split_file(path, piece_bytes)
     return pieces
 
 
-def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
+def group_pieces(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
     """Group neighbouring pieces, so that many small files become few tasks."""
     shares: list[list[Piece]] = []
     left = 0
@@ -55,7 +55,7 @@ def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
     return shares
 
 
-def usual_piece(total: int, tasks: int) -> int:
+def piece_size(total: int, tasks: int) -> int:
     """Size of a piece, if `total` bytes are read by this many tasks."""
     return max(SMALLEST_PIECE, min(LARGEST_PIECE, -(-total // tasks)))
 
@@ -82,7 +82,7 @@ def layout_of(head: bytes) -> Layout | None:
     return None
 
 
-def _cut(path: str, piece_bytes: int) -> list[Piece]:
+def _split_file(path: str, piece_bytes: int) -> list[Piece]:
     size = size_of(path)
     if size <= piece_bytes:
         return [Piece(path)]
@@ -93,29 +93,29 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
         return [Piece(path)]
     if layout is None or packed:
         return [Piece(path)]
-    wanted = _places(0, size, piece_bytes)
+    wanted = _split_offsets(0, size, piece_bytes)
     if isinstance(layout, PcapngLayout):
-        return _cut_blocks(path, wanted, layout)
-    return cut_records(path, wanted)
+        return _split_blocks(path, wanted, layout)
+    return split_records(path, wanted)
 
 
-def cut_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
+def split_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
     """Split a piece that is bigger than this, if that is possible without reading it."""
     if piece.end is None or piece.section or piece.end - piece.begin <= piece_bytes:
         return [piece]
     if is_packed(piece.path) or not isinstance(layout_of(head_of(piece.path)), PcapLayout):
         return [piece]
-    wanted = _places(piece.begin, piece.end, piece_bytes)
-    return cut_records(piece.path, wanted, begin=piece.begin, end=piece.end)
+    wanted = _split_offsets(piece.begin, piece.end, piece_bytes)
+    return split_records(piece.path, wanted, begin=piece.begin, end=piece.end)
 
 
-def _places(begin: int, end: int, piece_bytes: int) -> list[int]:
+def _split_offsets(begin: int, end: int, piece_bytes: int) -> list[int]:
     """The offsets that divide a range into parts of equal size."""
     count = -(-(end - begin) // piece_bytes)
     return [begin + (end - begin) * number // count for number in range(1, count)]
 
 
-def cut_records(
+def split_records(
     path: str,
     wanted: Iterable[int],
     look_back: int = LOOK_BACK,
@@ -135,15 +135,15 @@ def cut_records(
     return [Piece(path, first, last) for first, last in zip(begins, ends, strict=True)]
 
 
-def _cut_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piece]:
+def _split_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piece]:
     """Split at the blocks that contain these offsets, each with the section that holds there."""
     borders: list[tuple[int, Section | None]] = [(0, None)]
-    walk = Walk(layout, 0)
+    scanner = RecordScanner(layout, 0)
     for place in wanted:
-        pass_by(path, walk, place)
-        if not walk.is_lost and walk.at > borders[-1][0]:
+        advance_to(path, scanner, place)
+        if not scanner.is_searching and scanner.at > borders[-1][0]:
             now = layout.sections[-1]
-            borders.append((walk.at, Section(walk.at, now.order, list(now.interfaces))))
+            borders.append((scanner.at, Section(scanner.at, now.order, list(now.interfaces))))
     ends = [begin for begin, _ in borders[1:]]
     return [
         Piece(path, begin, end, section)
@@ -151,11 +151,11 @@ def _cut_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piec
     ]
 
 
-def pass_by(path: str, walk: Walk, place: int) -> None:
+def advance_to(path: str, scanner: RecordScanner, place: int) -> None:
     """Advance to the record that contains this offset."""
-    with closing(Bytes(path, walk.at, place)) as source:
-        for data, base, size, _ in windows(source, walk):
-            walk.advance(data, base, size, final=False)
+    with closing(Bytes(path, scanner.at, place)) as source:
+        for data, base, size, _ in windows(source, scanner):
+            scanner.advance(data, base, size, final=False)
 
 
 def record_boundary(path: str, place: int, look_back: int = LOOK_BACK) -> int:
@@ -166,11 +166,11 @@ def record_boundary(path: str, place: int, look_back: int = LOOK_BACK) -> int:
     layout = layout_of(head_of(path))
     if layout is None:
         return size_of(path)
-    walk = Walk(layout, begin, lost=begin > FILE_HEADER)
+    scanner = RecordScanner(layout, begin, lost=begin > FILE_HEADER)
     with closing(Bytes(path, begin)) as source:
-        for data, base, size, final in windows(source, walk, look_back + MARGIN):
-            starts, _ = walk.advance(data, base, size, final)
+        for data, base, size, final in windows(source, scanner, look_back + MARGIN):
+            starts, _ = scanner.advance(data, base, size, final)
             first = bisect_left(starts, place - base)
             if first < len(starts):
                 return base + starts[first]
-    return walk.at
+    return scanner.at

@@ -102,7 +102,7 @@ class _Chain(NamedTuple):
     exact: bool
 
 
-class Walk:
+class RecordScanner:
     """A pass over a file, window by window. `at` is the current offset; everything before it is processed."""
 
     def __init__(self, layout: Layout, at: int, *, lost: bool = False) -> None:
@@ -111,7 +111,7 @@ class Walk:
         self._lost: tuple[int, str] | None = (at, "") if lost else None
 
     @property
-    def is_lost(self) -> bool:
+    def is_searching(self) -> bool:
         """Whether the next record is being searched."""
         return self._lost is not None
 

@@ -49,10 +49,10 @@ from analysis.captures.growing import LEAST_STEP, Place, advance, available, bet
 from analysis.captures.pieces import (
     TASKS_PER_CORE,
     Piece,
-    cut,
-    cut_piece,
-    share_out,
-    usual_piece,
+    group_pieces,
+    piece_size,
+    split_files,
+    split_piece,
 )
 from analysis.captures.storage import size_of
 from analysis.captures.windows import Part, read_piece
@@ -103,10 +103,10 @@ def is_known(condition: Filter) -> bool:
     return type(condition) in CONDITIONS
 
 
-def wanted(condition: Filter, batch: pa.RecordBatch) -> pa.Array:
+def fulfils(condition: Filter, batch: pa.RecordBatch) -> pa.Array:
     """Whether each row fulfils the filter; null where that is unknown."""
     if isinstance(condition, Not):
-        return pc.invert(wanted(condition.child, batch))
+        return pc.invert(fulfils(condition.child, batch))
     fields = vars(condition)
     return CONDITIONS[type(condition)](batch.column(fields["attribute"][0]), fields.get("value"))
 
@@ -172,12 +172,12 @@ class _Reader(DataSourceReader):
     def partitions(self) -> list[Share]:
         files = find_files(_paths(self.options))
         size = self.piece_bytes(sum(map(size_of, files)))
-        return [Share(pieces) for pieces in share_out(cut(files, size), size)]
+        return [Share(pieces) for pieces in group_pieces(split_files(files, size), size)]
 
     def piece_bytes(self, total: int) -> int:
         """Bytes that one task reads, of `total`."""
         tasks = TASKS_PER_CORE * (os.cpu_count() or 1)
-        return _at_least_one(self.options, "piece_bytes") or usual_piece(total, tasks)
+        return _at_least_one(self.options, "piece_bytes") or piece_size(total, tasks)
 
 
 class ProblemReader(_Reader):
@@ -224,7 +224,7 @@ class PacketReader(_Reader):
 
     def _wanted(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for one in self.filters:
-            batch = batch.filter(wanted(one, batch))
+            batch = batch.filter(fulfils(one, batch))
         if len(batch):
             yield batch
 
@@ -257,7 +257,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             place = _place(start, path)
             now = self._advance(path, place, left)
             if now.at > place.at:
-                reached[path] = now.as_plain()
+                reached[path] = now.as_dict()
                 left = None if left is None else left - (now.at - place.at)
         return dict(sorted(reached.items()))
 
@@ -268,8 +268,8 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if _place(end, path).at > _place(start, path).at
         ]
         size = self.reader.piece_bytes(sum((one.end or 0) - one.begin for one in pieces))
-        smaller = [part for piece in pieces for part in cut_piece(piece, size)]
-        return [Share(share) for share in share_out(smaller, size)]
+        smaller = [part for piece in pieces for part in split_piece(piece, size)]
+        return [Share(share) for share in group_pieces(smaller, size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reader.read(partition)
@@ -277,7 +277,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _files(self) -> list[str]:
         if self.until is not None:
             return list(self.until)
-        return find_files(_paths(self.reader.options), some_day=True)
+        return find_files(_paths(self.reader.options), may_be_missing=True)
 
     def _advance(self, path: str, place: Place, left: int | None) -> Place:
         """Advance in a file; skip files that have not grown."""
@@ -294,7 +294,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _place(offset: Mapping[str, Any], path: str) -> Place:
-    return Place.of_plain(offset[path]) if path in offset else Place()
+    return Place.from_dict(offset[path]) if path in offset else Place()
 
 
 def _at_least_one(options: Mapping[str, str], name: str) -> int | None:

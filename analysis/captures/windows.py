@@ -13,7 +13,7 @@ from analysis.captures.layers import decode
 from analysis.captures.pcap import FILE_HEADER, PcapLayout
 from analysis.captures.pcapng import PcapngLayout, comments
 from analysis.captures.pieces import Piece, head_of, layout_of
-from analysis.captures.records import CUT_OFF, Layout, Problem, Records, Walk
+from analysis.captures.records import CUT_OFF, Layout, Problem, Records, RecordScanner
 
 COMMENT = "comment"
 
@@ -54,10 +54,10 @@ def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
             yield from _no_capture(piece, bytes(head), source)
             return
         at = max(piece.begin, FILE_HEADER if isinstance(layout, PcapLayout) else 0)
-        walk = Walk(layout, at)
+        scanner = RecordScanner(layout, at)
         counted = piece.begin - at
-        for data, base, size, final in windows(source, walk, window, bytes(head)):
-            starts, problems = walk.advance(data, base, size, final)
+        for data, base, size, final in windows(source, scanner, window, bytes(head)):
+            starts, problems = scanner.advance(data, base, size, final)
             raw = np.frombuffer(data, np.uint8)
             records, more = layout.read(raw, np.array(starts, np.int64)) if starts else ([], [])
             if source.failure:

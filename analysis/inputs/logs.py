@@ -59,7 +59,7 @@ def write_logs(
     """
     folder.mkdir()
     tasks = spark.sparkContext.defaultParallelism
-    shares = share_out(files, tasks)
+    shares = distribute(files, tasks)
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -73,7 +73,7 @@ def write_logs(
     spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
 
 
-def share_out(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
+def distribute(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
     """Distribute the bytes evenly over tasks; a file's lines may go to several."""
     sizes = [(path, path.stat().st_size) for path in files]
     each = max(1, -(-sum(size for _, size in sizes) // tasks))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from analysis.captures.packets import SYN, Packets
 from analysis.protocols.chunks import pieces_of
 from analysis.protocols.messages import read_messages
-from analysis.protocols.websocket import Walk, walk
+from analysis.protocols.websocket import FrameScan, scan_frames
 from analysis.streams.reassembly import Stream, reassemble
 
 Array = npt.NDArray[Any]
@@ -108,7 +108,7 @@ class _Connection:
         """The complete publications; releases everything before the first incomplete message."""
         stream = self._stream(self._in_a_row(final))
         skipped = len(READ_ALREADY) if self.base else 0
-        found = walk(stream.data, stream.unknown, stream.from_start)
+        found = scan_frames(stream.data, stream.unknown, stream.from_start)
         if not found.frames:
             return []
         messages = read_messages(stream, found)
@@ -124,9 +124,9 @@ class _Connection:
         ]
         if (done := _all_read_before(stream, found)) > skipped:
             before = stream.segment(np.array([done - 1]))
-            self._let_go(done - skipped, int(stream.complete_ns[before][0]))
+            self._release(done - skipped, int(stream.complete_ns[before][0]))
         elif sum(one.length for one in self.segments) > MOST_KEPT:
-            self._let_go(max(one.at + one.length for one in self.segments), self.complete_ns)
+            self._release(max(one.at + one.length for one in self.segments), self.complete_ns)
         return arrivals
 
     def _in_a_row(self, final: bool) -> list[_Segment]:
@@ -158,13 +158,13 @@ class _Connection:
             0,
         )
 
-    def _let_go(self, size: int, complete_ns: int) -> None:
+    def _release(self, size: int, complete_ns: int) -> None:
         self.base += size
         self.complete_ns = complete_ns
         self.segments = [left for one in self.segments if (left := one.behind(size))]
 
 
-def _all_read_before(stream: Stream, found: Walk) -> int:
+def _all_read_before(stream: Stream, found: FrameScan) -> int:
     """The last frame boundary before which all messages are complete."""
     pieces = pieces_of(stream, found)
     ends = np.array([*(one[2] for one in found.frames), *(end for _, end in found.control_frames)])

@@ -80,7 +80,7 @@ def _read(
     reader = LinkReader(LinkPlace(path.stem, -1, -1, ends.names, numbers))
     for packets in read_windows(path):
         reader.add(ends.with_ports(packets))
-        reader.keep()
+        reader.end_window()
         yield reader.read_so_far()
     last = reader.finish()
     yield last.sightings, last.mqtt

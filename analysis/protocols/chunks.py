@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.protocols import message_header
-from analysis.protocols.websocket import BINARY, OPCODE_BITS, Walk
+from analysis.protocols.websocket import BINARY, OPCODE_BITS, FrameScan
 from analysis.streams.stream import Stream
 from nodes.protocol.labels import BITS, LENGTH_BYTES, DmpqLabel, Form, form_and_level
 from nodes.protocol.wire import (
@@ -108,7 +108,7 @@ class Pieces:
     strange: int  # frames with unknown reserved bits
 
 
-def pieces_of(stream: Stream, found: Walk) -> Pieces:
+def pieces_of(stream: Stream, found: FrameScan) -> Pieces:
     """All pieces of a stream."""
     return _Reader(stream, found).pieces()
 
@@ -116,7 +116,7 @@ def pieces_of(stream: Stream, found: Walk) -> Pieces:
 class _Reader:
     """One row for each frame. The first frame of a chunk has the chunk's label."""
 
-    def __init__(self, stream: Stream, found: Walk) -> None:
+    def __init__(self, stream: Stream, found: FrameScan) -> None:
         self.stream, self.found = stream, found
         columns = np.array(found.frames, np.int64).reshape(-1, 3)
         self.at: Array = columns[:, 0]
@@ -309,13 +309,13 @@ class _Reader:
 
 
 class Cut(NamedTuple):
-    """The place up to which an unfinished stream can be read, and the ways that are clean there (see `Walk.clean`)."""
+    """The place up to which an unfinished stream can be read, and the ways that are clean there (see `FrameScan`)."""
 
     place: int
     clean: frozenset[int] | None
 
 
-def cut_of(stream: Stream, found: Walk) -> Cut:
+def cut_of(stream: Stream, found: FrameScan) -> Cut:
     """The last place at which no message is in transit; no later frame changes what is before it."""
     return _Reader(stream, found).cut()
 

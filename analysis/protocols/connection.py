@@ -31,8 +31,8 @@ class Direction:
         self._upgrade: Upgrade | None = None
         self._openings = self._closings = self._sent = 0
         self._enough = MOST_HELD
-        self._taken = 0
-        self._taken_ahead: set[int] = set()
+        self._acknowledged_to = 0
+        self._acknowledged_ahead: set[int] = set()
 
     # Packets in
 
@@ -63,10 +63,12 @@ class Direction:
         ahead = (numbers - self.opening - 1 - there) & 0xFFFFFFFF
         places = there + np.where(ahead >= 1 << 31, ahead - (1 << 32), ahead)
         beyond = places > there + 1  # bytes that are not captured yet, or another connection
-        known = [place for place in self._taken_ahead if place <= there + 1]
-        self._taken = max([self._taken, int(places[~beyond].max(initial=0)), *known])
-        self._taken_ahead.difference_update(known)
-        self._taken_ahead.update(np.unique(places[beyond]).tolist())
+        known = [place for place in self._acknowledged_ahead if place <= there + 1]
+        self._acknowledged_to = max(
+            [self._acknowledged_to, int(places[~beyond].max(initial=0)), *known]
+        )
+        self._acknowledged_ahead.difference_update(known)
+        self._acknowledged_ahead.update(np.unique(places[beyond]).tolist())
 
     # Bytes out
 
@@ -79,9 +81,9 @@ class Direction:
         """Number of bytes that are still needed."""
         return self._stream.held
 
-    def keep(self, peer: "Direction | None") -> None:
+    def end_window(self, peer: "Direction | None") -> None:
         """At the end of a window: release what has been processed."""
-        self._stream.keep()
+        self._stream.end_window()
         if self._stream.held > self._enough:
             self._read(peer, final=False)
             self._enough = MOST_HELD + self._stream.held // 2
@@ -96,16 +98,16 @@ class Direction:
         total["reordered_packets"] += stream.reordered
         total["retransmitted_bytes"] += self._sent - stream.fresh - stream.stray
         total["unread_bytes"] += stream.fresh + stream.stray
-        total["missing_bytes"] += stream.missing(self._taken_end())
+        total["missing_bytes"] += stream.missing(self._acknowledged_end())
         if stream.fresh:
             self._read(peer, final=True)
 
-    def _taken_end(self) -> int:
+    def _acknowledged_end(self) -> int:
         end = self._stream.furthest
         if self.opening is None:
             return end
-        ahead = [place for place in self._taken_ahead if place <= end + 1]
-        return min(max([self._taken, *ahead]), end)
+        ahead = [place for place in self._acknowledged_ahead if place <= end + 1]
+        return min(max([self._acknowledged_to, *ahead]), end)
 
     def _read(self, peer: "Direction | None", final: bool) -> None:
         stream = self._stream.stream(final)
@@ -115,7 +117,7 @@ class Direction:
             return
         if self._reader is None:
             self._reader = reader_for(stream, self._agreed(peer), self.output)
-        self._stream.let_go(self._reader.read(stream, final))
+        self._stream.release(self._reader.read(stream, final))
 
     def _agreed(self, peer: "Direction | None") -> Upgrade:
         """The upgrade in the server's response, in whichever direction; else the one in the request."""

@@ -190,14 +190,14 @@ class LinkReader:
         """The other direction of the same connection."""
         return self._streams.get(_other(key))
 
-    def keep(self) -> None:
+    def end_window(self) -> None:
         """Copy what is still needed of the window's data, and release what has been processed."""
         for key in [key for key, stream in self._streams.items() if stream.is_over(self._now_ns)]:
             both = [self._streams.get(key), self._peer(key)]
             if all(stream is None or stream.is_over(self._now_ns) for stream in both):
                 self._finish(key)
         for key, stream in self._streams.items():
-            stream.keep(self._peer(key))
+            stream.end_window(self._peer(key))
 
     def _finish(self, key: Key) -> None:
         """Finish both directions of a connection."""
@@ -210,7 +210,7 @@ class LinkReader:
 
     def read_so_far(self) -> tuple[pa.StructArray, pa.StructArray]:
         """Return and release the sightings and the MQTT packets since the last call."""
-        return self._sink.taken()
+        return self._sink.take()
 
     @property
     def held(self) -> int:
@@ -234,7 +234,7 @@ class LinkReader:
             {"link": self.place.name, "direction": direction, **total}
             for direction, total in self._totals.items()
         ]
-        sightings, mqtt = self._sink.taken()
+        sightings, mqtt = self._sink.take()
         return LinkRead(sightings, pa.array(totals, TOTALS), mqtt, pa.array(rows, DATAGRAMS))
 
 

@@ -15,7 +15,7 @@ from analysis.captures.clock import Clock
 from analysis.protocols import message_header
 from analysis.protocols.chunks import Heads, Pieces, heads_of, pieces_of
 from analysis.protocols.overlay_messages import UNKNOWN, kinds_of
-from analysis.protocols.websocket import Walk
+from analysis.protocols.websocket import FrameScan
 from analysis.streams.stream import Stream
 from nodes.protocol import joined, wire
 from nodes.protocol.joined import shares
@@ -146,7 +146,7 @@ class Messages:
         return publish
 
 
-def read_messages(stream: Stream, found: Walk) -> Messages:
+def read_messages(stream: Stream, found: FrameScan) -> Messages:
     """All messages with a readable header, in the order in which they begin."""
     pieces = pieces_of(stream, found)
     first = pieces.first
@@ -201,10 +201,10 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     if not len(several):
         return messages
     whole = {row: whole_message(stream, pieces, int(rows[row])) for row in several.tolist()}
-    return apart(messages, whole)
+    return split_joined(messages, whole)
 
 
-def apart(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
+def split_joined(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
     """Replace joined messages by their publications; `whole`: the bytes of joined messages, by row.
 
     Each is complete with the last byte of the joined message, and has a share of its overhead. A joined message that

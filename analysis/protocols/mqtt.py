@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.protocols.message_header import unmask
-from analysis.protocols.websocket import MASK_BIT, Walk
+from analysis.protocols.websocket import MASK_BIT, FrameScan
 from analysis.streams.stream import Stream
 
 LENGTH_DIGITS = 4  # most bytes of a length, seven bits each
@@ -285,7 +285,7 @@ def plain(stream: Stream) -> Content:
     return Content(stream, stream.data, zero, zero, stream.unknown)
 
 
-def in_frames(stream: Stream, found: Walk, end: int) -> Content:
+def in_frames(stream: Stream, found: FrameScan, end: int) -> Content:
     """The payload of WebSocket frames, up to this place."""
     parts: list[bytes] = []
     places: list[int] = []

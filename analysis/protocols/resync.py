@@ -52,7 +52,7 @@ class _Look(NamedTuple):
     """The classification of a frame."""
 
     end: int
-    shows_itself: bool  # it contains one of our headers; else it may be a piece, or a control frame
+    has_header: bool  # it contains one of our headers; else it may be a piece, or a control frame
     style: _Style | None = None  # None: no label
 
 
@@ -122,7 +122,7 @@ class _Search:
                 return at
             if look is None or (style and look.style and style is not look.style):
                 break
-            if look.shows_itself:
+            if look.has_header:
                 return at
             passed.append(at)
             style, at = style or look.style, look.end
@@ -140,7 +140,7 @@ class _Search:
 
     def _is_sure(self, look: _Look) -> bool:
         """Whether it contains a header, and another frame follows unless the stream ends."""
-        if not look.shows_itself:
+        if not look.has_header:
             return False
         ends_here = self.final and look.end >= len(self.data)
         return ends_here or self.look(look.end) is not None

@@ -23,7 +23,7 @@ from analysis.protocols.mqtt import (
     rows_of,
 )
 from analysis.protocols.resync import begins_frame
-from analysis.protocols.websocket import Walk, after_handshake, go_on
+from analysis.protocols.websocket import FrameScan, after_handshake, continue_scan
 from analysis.streams.stream import Stream
 
 PROBE_BYTES = (
@@ -39,7 +39,7 @@ class Sink:
         self.seen = Sightings(place)
         self.mqtt: list[pa.StructArray] = []
 
-    def taken(self) -> tuple[pa.StructArray, pa.StructArray]:
+    def take(self) -> tuple[pa.StructArray, pa.StructArray]:
         """Return and release our messages and MQTT packets."""
         messages = self.seen.struct_array()
         packets = pa.concat_arrays(self.mqtt) if self.mqtt else pa.array([], MQTT)
@@ -56,7 +56,7 @@ class StreamSink:
         self.sink, self.direction, self.source, self.target = sink, direction, source, target
         self.total = total
 
-    def frames(self, stream: Stream, found: Walk) -> None:
+    def frames(self, stream: Stream, found: FrameScan) -> None:
         """Add our messages and the cost of frames; readable bytes move from `unread` to their own layer."""
         messages = read_messages(stream, found)
         self.sink.seen.add(messages, self.direction, self.source, self.target)
@@ -89,7 +89,7 @@ class StreamSink:
         self.total["mqtt_messages"] += cost.mqtt_messages
         self.total["mqtt_control"] += cost.mqtt_control
 
-    def frame_heads(self, stream: Stream, found: Walk) -> None:
+    def frame_heads(self, stream: Stream, found: FrameScan) -> None:
         """Add the cost of frames whose content is not ours."""
         heads = np.array(found.frames, np.int64).reshape(-1, 3)
         seen = int(stream.covered(heads[:, 0], heads[:, 1]).sum())
@@ -104,7 +104,7 @@ class StreamSink:
         self.total["unread_bytes"] -= size
 
 
-def wrapping(stream: Stream, found: Walk) -> int:
+def wrapping(stream: Stream, found: FrameScan) -> int:
     """Seen bytes of the handshake and of control frames."""
     ranges = np.array([(0, found.handshake), *found.control_frames], np.int64)
     ends = np.minimum(ranges[:, 1], len(stream.data))
@@ -130,8 +130,8 @@ def reader_for(stream: Stream, upgrade: Upgrade, output: StreamSink) -> Reader:
             return Mqtt(output, version, version)
         return Frames(output) if begins_frame(stream.data, 0) else Unread()
     probe = stream.up_to(min(PROBE_BYTES, len(stream.data)))
-    found = Walk()
-    go_on(probe.data, probe.unknown, found, 0, lost=True)
+    found = FrameScan()
+    continue_scan(probe.data, probe.unknown, found, 0, lost=True)
     if not len(read_messages(probe, found).topics):
         version = likely_version(probe)
         if version is not None:
@@ -167,12 +167,12 @@ class Frames:
 
     def read(self, stream: Stream, final: bool) -> int:
         """Incomplete messages stay, if the stream continues."""
-        found = Walk(clean=self._clean)
+        found = FrameScan(clean=self._clean)
         lost, at = self._lost, 0
         if self._fresh:
             at = found.handshake = after_handshake(stream.data) or 0
             lost = (at == 0 and not stream.from_start) or self._first_missing(stream)
-        go_on(stream.data, stream.unknown, found, at, lost=lost, final=final)
+        continue_scan(stream.data, stream.unknown, found, at, lost=lost, final=final)
         if final:
             self._output.frames(stream, found)
             return len(stream.data)
@@ -222,9 +222,9 @@ class MqttInFrames:
         """Frames with incomplete packets stay, if the stream continues."""
         if self._ended:
             return len(stream.data)
-        found = Walk()
+        found = FrameScan()
         found.handshake = (after_handshake(stream.data) or 0) if self._fresh else 0
-        go_on(stream.data, stream.unknown, found, found.handshake, final=final)
+        continue_scan(stream.data, stream.unknown, found, found.handshake, final=final)
         reached = len(stream.data) if final else found.stopped
         trouble = [*found.breaks, *(begin for begin, _ in stream.unknown if begin < reached)]
         end = min([reached, *trouble])
@@ -238,7 +238,7 @@ class MqttInFrames:
         self._output.frame_heads(stream, found.up_to(place))
         return len(stream.data) if self._ended else place
 
-    def _packets(self, content: Content, found: Walk, end: int) -> int:
+    def _packets(self, content: Content, found: FrameScan, end: int) -> int:
         """Read the packets; returns where the frames begin that are still needed."""
         if self._reader is None:
             return end

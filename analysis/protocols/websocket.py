@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(slots=True)
-class Walk:
+class FrameScan:
     """The frames of a stream. A WebSocket message is nearly always one frame."""
 
     frames: list[tuple[int, int, int]] = field(default_factory=list)  # `Frame`s, in order
@@ -44,10 +44,10 @@ class Walk:
     # If it began in an earlier window: the ways of chunks seen since frames were missing; None: none was missing
     clean: frozenset[int] | None = None
 
-    def up_to(self, end: int) -> "Walk":
+    def up_to(self, end: int) -> "FrameScan":
         """The frames before this place, where a frame begins or reading ended."""
         count = bisect_left(self.frames, (end,))
-        return Walk(
+        return FrameScan(
             self.frames[:count],
             [number for number in self.continued if number < count],
             [number for number in self.unended if number < count],
@@ -62,29 +62,29 @@ class _Unreadable(Exception):
     """No frame can begin here."""
 
 
-def walk(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) -> Walk:
+def scan_frames(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) -> FrameScan:
     """All frames of a stream."""
-    found = Walk()
+    found = FrameScan()
     at = after_handshake(data)
     if at is None:
         return found
     found.handshake = at
     # Without a handshake the capture began later, or this is no WebSocket.
     lost = at == 0 and not (from_start and begins_frame(data, 0))
-    return go_on(data, unknown, found, at, lost=lost)
+    return continue_scan(data, unknown, found, at, lost=lost)
 
 
-def go_on(
+def continue_scan(
     data: bytes,
     unknown: tuple[tuple[int, int], ...],
-    found: Walk,
+    found: FrameScan,
     at: int,
     *,
     lost: bool = False,
     final: bool = True,
-) -> Walk:
+) -> FrameScan:
     """Read all frames from here on; `lost`: search the first. Not `final`: only frames that no later byte changes."""
-    _Walker(data, unknown, found, final).run(at, lost)
+    _FrameScanner(data, unknown, found, final).run(at, lost)
     return found
 
 
@@ -96,11 +96,11 @@ def after_handshake(data: bytes) -> int | None:
     return None if end < 0 else end + len(END)
 
 
-class _Walker:
+class _FrameScanner:
     """One pass over the data; a fragmented message is open between its first and last frame."""
 
     def __init__(
-        self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk, final: bool
+        self, data: bytes, unknown: tuple[tuple[int, int], ...], found: FrameScan, final: bool
     ) -> None:
         self.data = data
         self.final = final

@@ -16,7 +16,7 @@ class RangeSet:
         return bool(self._begins)
 
     @property
-    def in_parts(self) -> bool:
+    def has_gaps(self) -> bool:
         """Whether bytes are missing between the first and the last."""
         return len(self._begins) > 1
 
@@ -25,11 +25,11 @@ class RangeSet:
         """The first byte that was seen; 0 if none was."""
         return self._begins[0] if self._begins else 0
 
-    def reach(self, end: int) -> None:
+    def extend_to(self, end: int) -> None:
         """Mark everything from the lowest byte up to `end` as seen."""
         self._begins, self._ends = [self.lowest], [end]
 
-    def bring(self, low: int, high: int) -> list[Range]:
+    def add(self, low: int, high: int) -> list[Range]:
         """Mark these bytes as seen; returns those of them that are new."""
         begins, ends = self._begins, self._ends
         if low >= high:
@@ -48,7 +48,7 @@ class RangeSet:
         begins[first:last], ends[first:last] = [low_all], [high_all]
         return fresh
 
-    def whole_from(self, place: int) -> int:
+    def contiguous_end(self, place: int) -> int:
         """The end of the range that contains this place or precedes it; 0 if none does."""
         first = bisect_right(self._begins, place) - 1
         return self._ends[first] if first >= 0 else 0
@@ -60,7 +60,7 @@ class RangeSet:
         before = [min(floor, self._begins[0]), *self._ends]
         return [(low, high) for low, high in zip(before, self._begins, strict=False) if low < high]
 
-    def let_go(self, place: int) -> None:
+    def release(self, place: int) -> None:
         """Forget the ranges before this place; those bytes count as seen."""
         gone = bisect_right(self._ends, place - 1)
         del self._begins[:gone], self._ends[:gone]

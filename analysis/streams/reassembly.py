@@ -93,7 +93,7 @@ _COLUMNS = Pieces._fields[:-1]
 _NONE = Pieces(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, b"")
 
 
-def put_together(parts: Sequence[Pieces]) -> Pieces:
+def merge_pieces(parts: Sequence[Pieces]) -> Pieces:
     """Merge them, sorted by position."""
     if not parts:
         return _NONE
@@ -188,7 +188,7 @@ class Reassembly:
         if again.any():
             self._together().note_repetitions(start[again], length[again], ts_ns[again])
 
-    def keep(self) -> None:
+    def end_window(self) -> None:
         """Copy the data of the last segments, because their buffer will be released."""
         if self._pieces:
             self._pieces[-1] = self._pieces[-1].copied()
@@ -209,7 +209,7 @@ class Reassembly:
 
     def _no_gap(self, start: Array) -> bool:
         """Whether no byte is missing that one of these segments could carry."""
-        if self._seen.in_parts:
+        if self._seen.has_gaps:
             return False
         whole = self.floor > 0 or not self._seen
         return bool((start >= (0 if whole else self._seen.lowest)).all())
@@ -222,7 +222,7 @@ class Reassembly:
         self.retransmitted += int(again.sum())
         self.retransmitted_payload += int(length[again].sum())
         self.furthest = max(self.furthest, int(end.max()))
-        self._seen.reach(self.furthest)
+        self._seen.extend_to(self.furthest)
         return begin[new], end[new], np.flatnonzero(new)
 
     def _out_of_order(
@@ -245,7 +245,7 @@ class Reassembly:
             if low > furthest:
                 self._edges.append(low)
                 self._opened.append(now)
-            fresh = self._seen.bring(max(low, self.floor) if self.floor else low, low + size)
+            fresh = self._seen.add(max(low, self.floor) if self.floor else low, low + size)
             self.furthest = max(furthest, low + size)
             pieces.extend((begin, end, which) for begin, end in fresh)
             if low < furthest:
@@ -308,7 +308,7 @@ class Reassembly:
 
     def _together(self) -> Pieces:
         """All runs merged by position."""
-        pieces = put_together(self._pieces)
+        pieces = merge_pieces(self._pieces)
         if self._pieces:
             self._pieces = [pieces]
         return pieces
@@ -316,10 +316,10 @@ class Reassembly:
     def _settled(self) -> int:
         """The position before which nothing changes: all bytes are there, or the missing ones are given up."""
         given_up = max(self.floor, self.furthest - LATEST)
-        there = self._seen.whole_from(given_up)
+        there = self._seen.contiguous_end(given_up)
         return max(given_up, min(there, self.furthest - REPEATS_WITHIN))
 
-    def let_go(self, size: int) -> None:
+    def release(self, size: int) -> None:
         """Release the first bytes of the stream, after a reader has processed them."""
         if not size:
             return
@@ -330,7 +330,7 @@ class Reassembly:
         self._pieces = [pieces.behind(place).copied()]
         gaps = self._seen.gaps(self.floor)
         self.holes += [(low, min(high, place)) for low, high in gaps if low < place]
-        self._seen.let_go(place)
+        self._seen.release(place)
         stale = bisect_right(self._edges, place)
         del self._edges[:stale], self._opened[:stale]
         self.floor = place

@@ -20,11 +20,11 @@ import pyarrow as pa
 
 from analysis.captures.files import compression_of
 from analysis.captures.packets import parse
-from analysis.captures.pieces import cut, cut_records
+from analysis.captures.pieces import split_files, split_records
 from analysis.errors import AnalysisError
 from analysis.protocols.link import TOTALS, read_link
 from analysis.protocols.messages import LinkPlace, read_messages
-from analysis.protocols.websocket import walk
+from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import reassemble
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 from labelled_streams import STYLES, write_mixed
@@ -97,8 +97,8 @@ def _check_file(one: Case, path: Path) -> None:
     if packed:
         return
     for pieces in (
-        cut([str(path)], one.chance.randrange(200, 20_000)),
-        cut_records(str(path), _places(one), LOOK_BACK) if _is_pcap(one.data) else [],
+        split_files([str(path)], one.chance.randrange(200, 20_000)),
+        split_records(str(path), _places(one), LOOK_BACK) if _is_pcap(one.data) else [],
     ):
         if pieces:
             divided = read_all(path, pieces)
@@ -142,7 +142,7 @@ def _check_stream(one: Case) -> None:
         opening,
     )
     _must(stream.covered_bytes <= len(stream.data), "more bytes than the stream has")
-    found = walk(stream.data, stream.unknown, stream.from_start)
+    found = scan_frames(stream.data, stream.unknown, stream.from_start)
     for (_, _, end), (begin_next, _, _) in pairwise(found.frames):
         _must(end <= begin_next, "frames that overlap")
     messages = read_messages(stream, found)

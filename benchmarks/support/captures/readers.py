@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from analysis.captures.columns import SCHEMA
 from analysis.captures.parquet import write_packets
-from analysis.captures.pieces import TASKS_PER_CORE, Piece, cut, share_out, usual_piece
+from analysis.captures.pieces import TASKS_PER_CORE, Piece, group_pieces, piece_size, split_files
 from analysis.captures.windows import read_piece
 from testbed.errors import MissingCapability
 
@@ -82,8 +82,8 @@ class Bare:
 
     def __init__(self, capture: Path) -> None:
         self._cores = os.cpu_count() or 1
-        size = usual_piece(capture.stat().st_size, TASKS_PER_CORE * self._cores)
-        self._shares = share_out(cut([str(capture)], size), size)
+        size = piece_size(capture.stat().st_size, TASKS_PER_CORE * self._cores)
+        self._shares = group_pieces(split_files([str(capture)], size), size)
 
     def seconds(self, folder: Path | None) -> float:
         """To Arrow, and on to Parquet if there is a folder for it."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from analysis.captures.files import compression_of
 from analysis.captures.pcap import FileHead, PcapLayout
 from analysis.captures.pcapng import PcapngLayout, Section
-from analysis.captures.pieces import cut, cut_records, share_out
-from analysis.captures.records import CUT_OFF, Walk
+from analysis.captures.pieces import group_pieces, split_files, split_records
+from analysis.captures.records import CUT_OFF, RecordScanner
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 
 ENOUGH = 6_000  # bytes to look back, where no packet is longer than a quarter of it
@@ -67,7 +67,7 @@ def test_a_file_in_pieces_is_the_file_in_one_go(folder, made, order, nano, place
     path = folder / "whole.pcap"
     path.write_bytes(pcap(made, order, nano))
     whole = read_all(path)
-    divided = read_all(path, cut_records(str(path), places, ENOUGH), window=window)
+    divided = read_all(path, split_records(str(path), places, ENOUGH), window=window)
     assert [row["caplen"] for row in whole.rows] == [len(one.data) for one in made]
     assert divided == whole
     assert not whole.problems
@@ -81,7 +81,7 @@ def test_sections_and_late_interfaces_are_the_same_in_pieces(folder, made, order
     path.write_bytes(some_pcapng(made, order, random.Random(seed)))
     whole = read_all(path)
     assert [row["caplen"] for row in whole.rows] == [len(one.data) for one in made]
-    assert read_all(path, cut([str(path)], size)) == whole
+    assert read_all(path, split_files([str(path)], size)) == whole
     assert not whole.problems
     assert whole.accounted == path.stat().st_size
 
@@ -120,9 +120,9 @@ def test_of_a_damaged_file_every_byte_is_read_or_reported(folder, data, next_gen
     assert found.accounted == len(broken)
     places = data.draw(st.lists(st.integers(0, len(broken)), max_size=3))
     if not next_generation and len(broken) > 24 and broken[:4] == whole[:4]:
-        divided = read_all(path, cut_records(str(path), places, ENOUGH))
+        divided = read_all(path, split_records(str(path), places, ENOUGH))
     else:
-        divided = read_all(path, cut([str(path)], data.draw(st.integers(100, 5000))))
+        divided = read_all(path, split_files([str(path)], data.draw(st.integers(100, 5000))))
     assert divided.accounted == len(broken)
 
 
@@ -146,7 +146,7 @@ def test_places_that_lead_to_different_records_divide_a_file_all_the_same(folder
         data[:1500] + struct.pack("<IIII", 1_700_000_000, 1, 200_000, 200_000) + data[1500:]
     )
     for first in range(24, 4000, 97):
-        pieces = cut_records(str(path), [first, first + 300, first + 900], 500)
+        pieces = split_records(str(path), [first, first + 300, first + 900], 500)
         assert read_all(path, pieces).accounted == path.stat().st_size
 
 
@@ -230,7 +230,7 @@ def test_packets_that_contradict_their_block_are_reported(tmp_path):
         (b"PK\x03\x04" + bytes(30), "no capture: it begins with 504b0304"),
     ],
 )
-def test_what_is_no_capture_is_reported(tmp_path, data, reason):
+def test_a_file_that_is_no_capture_is_reported(tmp_path, data, reason):
     path = tmp_path / "x"
     path.write_bytes(data)
     assert read_all(path).problems == [(0, len(data), reason)]
@@ -246,9 +246,9 @@ def test_a_walk_through_much_garbage_ends(tmp_path):
     chance = random.Random(1)
     data = bytearray(b"".join(struct.pack("<I", chance.randrange(1, 64)) for _ in range(50_000)))
     for layout in (PcapLayout(FileHead("<", 1, 1)), PcapngLayout(Section(0, "<"))):
-        walk = Walk(layout, 0)
-        walk.advance(data + bytes(64), 0, len(data), True)
-        assert walk.at == len(data)
+        scanner = RecordScanner(layout, 0)
+        scanner.advance(data + bytes(64), 0, len(data), True)
+        assert scanner.at == len(data)
 
 
 def test_many_small_files_are_few_tasks_and_a_big_one_several(tmp_path):
@@ -259,6 +259,6 @@ def test_many_small_files_are_few_tasks_and_a_big_one_several(tmp_path):
         paths.append(str(path))
     big = tmp_path / "big.pcap"
     big.write_bytes(pcap(plain(200) * 5))
-    shares = share_out(cut([*paths, str(big)], 20_000), 20_000)
+    shares = group_pieces(split_files([*paths, str(big)], 20_000), 20_000)
     assert len(shares) == 2 + 4
     assert [piece.path for share in shares for piece in share] == paths + [str(big)] * 4

@@ -8,7 +8,7 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from analysis.captures import storage
 from analysis.captures.files import find_files
 from analysis.captures.growing import Place, advance, between
-from analysis.captures.pieces import cut
+from analysis.captures.pieces import split_files
 from analysis.errors import AnalysisError
 from capture_files import START_NS, Captured, Pcapng, pcap, read_all
 
@@ -62,11 +62,11 @@ def test_packets_are_those_of_the_files(bucket):
         assert {row.pop("path") for row in there.rows} == {address}
         assert [{**row, "path": str(file)} for row in there.rows] == here.rows
         assert there.accounted == here.accounted
-        pieces = cut([address], 9_000)
+        pieces = split_files([address], 9_000)
         assert [row["offset"] for row in read_all(address, pieces).rows] == [
             row["offset"] for row in here.rows
         ]
-    assert len(cut(["s3://bucket/a.pcap"], 9_000)) == 5
+    assert len(split_files(["s3://bucket/a.pcap"], 9_000)) == 5
 
 
 def test_a_file_in_a_store_may_grow(bucket):

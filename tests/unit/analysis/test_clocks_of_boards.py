@@ -16,7 +16,7 @@ from analysis.inputs.run_folder import read_run
 from analysis.live.run import WatchedRun
 from analysis.protocols.link import DOWN, UP, read_link, upward
 from analysis.protocols.messages import LinkPlace
-from analysis.scan import jobs_of, share_out
+from analysis.scan import distribute, jobs_of
 from nodes.protocol import wire
 from shifted_clocks import SECOND, TrueClock, framed, measurements, shift
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Publication, StarRun, frame
@@ -75,7 +75,7 @@ def test_only_jobs_of_boards_have_a_clock_also_when_a_file_is_shared_out(runs):
     jobs = jobs_of(read_run(runs / "boards"))
     assert {job.place.name for job in jobs if job.clock} == set(CLOCKS)
     big = [replace(job, size=1e9) for job in jobs]
-    parts = [part for task in share_out(big, 4) for part in task]
+    parts = [part for task in distribute(big, 4) for part in task]
     assert {part.place.name for part in parts if part.clock} == set(CLOCKS)
     plain = jobs_of(read_run(runs / "one-clock"))
     assert not any(job.clock or job.place.clocks for job in plain)

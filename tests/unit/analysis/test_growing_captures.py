@@ -36,17 +36,17 @@ def folder(tmp_path_factory):
 
 def read_in_steps(path, data: bytes, sizes: list[int]):
     """What is read as the file grows to these sizes; a checkpoint is kept and read back each time."""
-    kept, rows, problems = json.dumps(Place().as_plain()), [], []
+    kept, rows, problems = json.dumps(Place().as_dict()), [], []
     for size in sorted({*sizes, len(data)}):
         path.write_bytes(data[:size])
-        start = Place.of_plain(json.loads(kept))
+        start = Place.from_dict(json.loads(kept))
         end = advance(str(path), start)
         if end.at > start.at:
             found = read_all(path, [between(str(path), start, end)])
             rows += found.rows
             problems += found.problems
-        kept = json.dumps(end.as_plain())
-    return rows, problems, Place.of_plain(json.loads(kept)).at
+        kept = json.dumps(end.as_dict())
+    return rows, problems, Place.from_dict(json.loads(kept)).at
 
 
 @settings(max_examples=50, deadline=None)

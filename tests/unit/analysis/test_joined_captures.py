@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.protocols.messages import Messages, read_messages
-from analysis.protocols.websocket import walk
+from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import reassemble
 from nodes.protocol.joined import join, shares
 from nodes.protocol.wire import Kind, Message, encode
@@ -29,7 +29,7 @@ def read(data: bytes, step: int = 100) -> Messages:
     length = np.minimum(step, len(data) - begin)
     times = 10 * (1 + np.arange(len(begin)))
     stream = reassemble(data, begin, length, length, begin, times, opening=0)
-    return read_messages(stream, walk(stream.data, stream.unknown, stream.from_start))
+    return read_messages(stream, scan_frames(stream.data, stream.unknown, stream.from_start))
 
 
 @given(st.lists(st.integers(0, 400), min_size=3, max_size=9))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.protocols.chunks import BY_BITS, BY_BYTE, Role
 from analysis.protocols.messages import Messages, read_messages
-from analysis.protocols.websocket import walk
+from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import Stream
 from labelled_streams import STYLES, Truth, Writer, stream_in_segments, write_mixed
 from nodes.protocol import wire
@@ -46,7 +46,7 @@ def made(
 
 
 def read(stream: Stream) -> Messages:
-    return read_messages(stream, walk(stream.data, stream.unknown, stream.from_start))
+    return read_messages(stream, scan_frames(stream.data, stream.unknown, stream.from_start))
 
 
 def by_number(found: Messages) -> dict[int, dict[str, int]]:

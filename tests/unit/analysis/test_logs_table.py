@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.inputs import logs
-from analysis.inputs.logs import LOG, LogRange, parse_block, read_range, share_out
+from analysis.inputs.logs import LOG, LogRange, distribute, parse_block, read_range
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 RECORDS = st.fixed_dictionaries(
@@ -73,7 +73,7 @@ def test_every_record_is_read_once_however_files_are_divided(
         paths = [Path(folder) / f"{number}.jsonl" for number in range(len(files))]
         for path, records in zip(paths, files, strict=True):
             path.write_text("".join(json.dumps(record) + "\n" for record in records))
-        shares = share_out(paths, tasks)
+        shares = distribute(paths, tasks)
         found = [rows for share in shares for stretch in share for rows in read_range(stretch)]
     assert len(shares) == tasks
     assert as_read(found) == as_told([record for records in files for record in records])

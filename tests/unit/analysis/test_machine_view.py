@@ -27,7 +27,7 @@ KNOWN = {
         ({**KNOWN, "cpu_idle_min": None}, "Nothing speaks against it"),
     ],
 )
-def test_the_answer_comes_first(known, begins):
+def test_the_headline_comes_first(known, begins):
     assert sentence(known).startswith(begins)
 
 

@@ -58,7 +58,7 @@ def in_windows(found: list[bytes], cuts: list[int]) -> LinkRead:
     edges = [0, *sorted(cuts), len(found)]
     for begin, end in pairwise(edges):
         reader.add(parse(HEAD + b"".join(found[begin:end])))
-        reader.keep()
+        reader.end_window()
     return reader.finish()
 
 
@@ -214,7 +214,7 @@ def test_ports_that_are_used_again():
     assert whole.totals.to_pylist()[1]["connections"] == 3
 
 
-def test_what_is_held_of_a_long_stream_does_not_grow_with_it():
+def test_the_held_part_of_a_long_stream_does_not_grow():
     """20 MB of messages, of which at most the last few hundred bytes are still in transit."""
     message = wire.Message(wire.Kind.PUBLISH, payload=bytes(1200))
     data = frame(wire.encode(message), b"abcd")
@@ -229,7 +229,7 @@ def test_what_is_held_of_a_long_stream_does_not_grow_with_it():
                 at_ns = START_NS + (100 + 40 * window + number) * MS
                 line.send(SENSOR, data, at_ns)
             reader.add(parse(captures.pcap("broker")))
-            reader.keep()
+            reader.end_window()
             captures.records.clear()
             held.append(reader.held)
     assert max(held[5:]) <= max(held[:5])

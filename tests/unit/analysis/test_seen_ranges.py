@@ -19,30 +19,30 @@ def test_what_is_new_and_what_is_missing_is_as_byte_by_byte(
     ranges, seen = RangeSet(), set[int]()
     for low, size in segments:
         these = set(range(low, low + size))
-        assert bytes_of(ranges.bring(low, low + size)) == these - seen
+        assert bytes_of(ranges.add(low, low + size)) == these - seen
         seen |= these
         assert bytes_of(ranges.gaps(0)) == set(range(max(seen, default=-1) + 1)) - seen
     assert bool(ranges) == bool(seen)
     assert ranges.lowest == min(seen, default=0)
-    assert ranges.in_parts == bool(set(range(ranges.lowest, max(seen, default=0))) - seen)
+    assert ranges.has_gaps == bool(set(range(ranges.lowest, max(seen, default=0))) - seen)
     for place in seen:
         whole = place
         while whole in seen:
             whole += 1
-        assert ranges.whole_from(place) == whole
+        assert ranges.contiguous_end(place) == whole
 
 
 @given(RANGES, st.integers(1, 60), RANGES)
-def test_what_was_let_go_counts_as_seen(
+def test_released_bytes_count_as_seen(
     segments: list[tuple[int, int]], place: int, more: list[tuple[int, int]]
 ) -> None:
     ranges, plain = RangeSet(), RangeSet()
     for low, size in segments:
-        ranges.bring(low, low + size)
-        plain.bring(low, low + size)
-    ranges.let_go(place)
-    plain.bring(0, place)
+        ranges.add(low, low + size)
+        plain.add(low, low + size)
+    ranges.release(place)
+    plain.add(0, place)
     for low, size in more:
-        new = plain.bring(max(low, place), low + size)
-        assert ranges.bring(max(low, place), low + size) == new
+        new = plain.add(max(low, place), low + size)
+        assert ranges.add(max(low, place), low + size) == new
     assert ranges.gaps(place) == plain.gaps(0)

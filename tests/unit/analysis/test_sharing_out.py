@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.protocols.messages import LinkPlace
-from analysis.scan import SMALLEST_SHARE, Job, share_out
+from analysis.scan import SMALLEST_SHARE, Job, distribute
 
 
 def jobs(sizes):
@@ -18,7 +18,7 @@ def jobs(sizes):
 
 @given(st.lists(st.integers(0, 10 * SMALLEST_SHARE), max_size=30), st.integers(1, 8))
 def test_every_part_of_every_file_is_read_exactly_once(sizes, tasks):
-    shares = share_out(jobs(sizes), tasks)
+    shares = distribute(jobs(sizes), tasks)
     assert len(shares) == tasks
     parts = {}
     for job in (job for share in shares for job in share):
@@ -29,10 +29,10 @@ def test_every_part_of_every_file_is_read_exactly_once(sizes, tasks):
 
 
 def test_the_broker_of_a_star_is_divided_when_it_is_too_big_for_one_task():
-    shares = share_out(jobs([100 * SMALLEST_SHARE, *[10 * SMALLEST_SHARE] * 10]), 4)
+    shares = distribute(jobs([100 * SMALLEST_SHARE, *[10 * SMALLEST_SHARE] * 10]), 4)
     loads = [sum(job.size for job in share) for share in shares]
     assert max(loads) < 1.3 * min(loads)
 
 
 def test_small_files_stay_whole():
-    assert all(job.shards == 1 for share in share_out(jobs([1000, 10]), 8) for job in share)
+    assert all(job.shards == 1 for share in distribute(jobs([1000, 10]), 8) for job in share)

@@ -153,7 +153,7 @@ def test_it_does_not_matter_where_the_windows_of_a_file_end(
         columns = as_columns(segments, opening, step_ns)
         window = [column[begin:end] for column in columns]
         parts.add(TEXT, *window)
-        parts.keep()
+        parts.end_window()
     assert_same(parts.stream(), together)
 
 
@@ -171,19 +171,17 @@ def assert_same(one, other):
     st.integers(0, 13),
     st.data(),
 )
-def test_what_was_let_go_is_missing_from_the_stream_and_from_nothing_else(
-    segments, opening, moment, data
-):
+def test_released_bytes_are_missing_from_the_stream_only(segments, opening, moment, data):
     """The rest is as it would have been, and so are all counts."""
     together = put_together(segments, opening, True)
     columns = as_columns(segments, opening)
     parts = Reassembly(opening)
     moment = min(moment, len(segments))
     parts.add(TEXT, *(column[:moment] for column in columns))
-    parts.keep()
+    parts.end_window()
     there = covered_from_start(segments[:moment])
     size = data.draw(st.integers(0, there))
-    parts.let_go(size)
+    parts.release(size)
     parts.add(TEXT, *(column[moment:] for column in columns))
     rest = parts.stream()
     assert rest.data == together.data[size:]

@@ -11,7 +11,7 @@ from websockets.protocol import SERVER, Protocol, State
 
 from analysis.protocols.message_header import unmask
 from analysis.protocols.messages import read_messages
-from analysis.protocols.websocket import walk
+from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import Stream, reassemble
 from nodes.protocol import wire
 from synthetic_runs import SWITCHED, UPGRADE, frame, frames
@@ -46,7 +46,7 @@ def stream_of(
 
 def read(stream: Stream) -> list[tuple[object, ...]]:
     """(id, topic, payload size, complete) of each message."""
-    found = read_messages(stream, walk(stream.data, stream.unknown, stream.from_start))
+    found = read_messages(stream, scan_frames(stream.data, stream.unknown, stream.from_start))
     return list(
         zip(
             found.header["message_id"].tolist(),
@@ -73,7 +73,7 @@ def test_a_message_in_several_frames_is_one_message_even_with_a_ping_between(
     message, mask, cuts, ping
 ):
     data = frames(wire.encode(message), cuts, mask)
-    whole = walk(data, (), True)
+    whole = scan_frames(data, (), True)
     if ping and whole.continued:
         second = whole.frames[1][0]
         data = data[:second] + frame(b"ping", mask, 0x89) + data[second:]
@@ -94,7 +94,7 @@ def test_an_independent_websocket_reader_agrees_on_every_frame(sent):
     theirs = Protocol(SERVER, state=State.OPEN, max_size=None)
     theirs.receive_data(data)
     parsed = [event for event in theirs.events_received() if isinstance(event, TheirFrame)]
-    found = walk(b"GET / HTTP/1.1\r\n\r\n" + data, (), True)
+    found = scan_frames(b"GET / HTTP/1.1\r\n\r\n" + data, (), True)
     base = 18
     payloads = [
         unmask(data[begin - base : end - base], data[begin - base - 4 : begin - base])
@@ -138,7 +138,7 @@ def test_times_are_of_the_first_byte_and_of_the_moment_all_bytes_up_to_the_last_
     starts = np.array([0, half, 60], np.int64)  # the end of the first message comes last
     sizes = np.array([60, half, half - 60], np.int64)
     stream = reassemble(data, starts, sizes, sizes, starts, np.array([5, 6, 90]), 0)
-    found = read_messages(stream, walk(stream.data, stream.unknown, True))
+    found = read_messages(stream, scan_frames(stream.data, stream.unknown, True))
     assert found.first_ns.tolist() == [5, 6]
     assert found.last_ns.tolist() == [90, 90]
 
@@ -146,14 +146,14 @@ def test_times_are_of_the_first_byte_and_of_the_moment_all_bytes_up_to_the_last_
 def test_compressed_messages_are_counted_and_not_guessed_at():
     data = UPGRADE + frame(b"compressed", first=0xC2) * 2 + frame(b"bye", first=0x88)
     stream = stream_of(data)
-    found = walk(data, (), True)
+    found = scan_frames(data, (), True)
     messages = read_messages(stream, found)
     assert (messages.compressed, messages.orphan_pieces) == (2, 0)
     assert (messages.topics, len(found.control_frames)) == ([], 1)
 
 
 def test_an_upgrade_that_never_ended_has_no_messages():
-    assert walk(b"GET / HTTP/1.1\r\nHost", (), True).frames == []
+    assert scan_frames(b"GET / HTTP/1.1\r\nHost", (), True).frames == []
 
 
 @given(st.binary(max_size=300), st.booleans())

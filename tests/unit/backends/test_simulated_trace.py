@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.protocols.messages import read_messages
-from analysis.protocols.websocket import walk
+from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import reassemble
 from nodes.delivery.base import Chunk
 from nodes.protocol import wire
@@ -110,7 +110,7 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
     length = np.minimum(mss, len(data) - begin)
     seen = np.array(times) + EPOCH_NS
     stream = reassemble(data, begin, length, length, begin, seen, opening=0)
-    read = read_messages(stream, walk(stream.data, stream.unknown, stream.from_start))
+    read = read_messages(stream, scan_frames(stream.data, stream.unknown, stream.from_start))
     assert rows["id"] == [f"{number:016x}" for number in read.header["message_id"].tolist()]
     for mine, theirs in (
         ("first_ns", read.first_ns),
