@@ -178,12 +178,12 @@ def test_labelled_chunks_in_small_portions_are_those_of_the_whole_link(style, se
     assert not connection.segments
 
 
-WISHES = subscriptions_of({"siren": ["alert"], "town": ["alert", "rain"]})
+SUBSCRIPTIONS = subscriptions_of({"siren": ["alert"], "town": ["alert", "rain"]})
 S = 10**9
 
 
 def test_what_has_not_come_is_under_way_and_then_overdue():
-    live = Live(WISHES)
+    live = Live(SUBSCRIPTIONS)
     live.published("a", "sensor", "alert", 5, 0)
     live.published("b", "sensor", "rain", 1, 10 * S)
     live.published("a", "sensor", "alert", 5, 0)  # added twice
@@ -198,7 +198,7 @@ def test_what_has_not_come_is_under_way_and_then_overdue():
 
 
 def test_an_arrival_may_be_known_before_its_publication_is():
-    live = Live(WISHES, from_ns=5)
+    live = Live(SUBSCRIPTIONS, from_ns=5)
     live.arrived("a", "siren", 10, 2 * S)
     live.arrived("x", "siren", 1, 2 * S)  # before the lab was changed
     assert live.levels(3 * S, 5.0) == []
