@@ -134,9 +134,9 @@ def numpy_scan(workload: Workload) -> Match:
 
 # A broker's clients that subscribe to areas: what it costs to find those that get a publication.
 #
-# Every publication that comes to a broker is compared with the interests of its own clients
-# (`nodes.overlay.broker.guests`), one after the other; clients that want the whole topic share one interest, a client
-# that wants an area has one of its own.
+# A broker compares every publication with the interests of its own clients
+# (`nodes.overlay.broker.subscriptions`), one after the other. Clients that want the whole topic share one
+# interest; a client that wants an area has one of its own.
 
 
 TOPIC = "alerts"

@@ -20,8 +20,10 @@ LARGEST_CONTROL = 125
 BEGINNINGS: Final = re.compile(
     b"[" + b"".join(re.escape(bytes([FIN_AND_BINARY | bits << 4])) for bits in BITS.values()) + b"]"
 )
-_LETTERS = frozenset(int(letter) for letter in Letter)
-_PIECES = frozenset((Letter.PIECE, Letter.URGENT_PIECE, Letter.LAST, Letter.URGENT_LAST))
+_LETTERS = frozenset(int(letter) for letter in DmpqLabel)
+_PIECES = frozenset(
+    (DmpqLabel.PIECE, DmpqLabel.URGENT_PIECE, DmpqLabel.LAST, DmpqLabel.URGENT_LAST)
+)
 _LEAST_CHAIN = 2  # frames that lead exactly to the end; one alone may be chance
 LARGEST = 1 << 22  # largest frame that the search accepts
 _HEAD = 14

@@ -148,7 +148,7 @@ def _publication(
     return Publication(broker.number, one.topic, one.priority, one.place, flags)
 
 
-def _periods(topology: Topology, topic: str, promised: Promises) -> dict[int, float]:
+def _periods(topology: Topology, topic: str, promised: ReliabilitySettings) -> dict[int, float]:
     """By number of the broker: the shortest period of its clients' readings on this topic."""
     periods: dict[int, float] = {}
     for one, event in _events(topology):

@@ -119,7 +119,7 @@ def _socket(namespace: str) -> socket.socket:
 
 def main() -> int:
     """Serve until the end of standard input."""
-    wake_precisely()
+    disable_timer_slack()
     loads, typed = Loads(), b""
     while True:
         ready, _, _ = select.select([_INPUT], [], [], loads.wait_s)

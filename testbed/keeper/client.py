@@ -159,7 +159,7 @@ class Keeper:
             for name, both in found.items()
         }
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState]) -> None:
         """Change shapes and cuts; the random numbers of losses and jitter go on."""
         changes = [
             {"node": name, "up": link.up.to_json(), "down": link.down.to_json()}

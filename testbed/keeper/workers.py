@@ -237,7 +237,7 @@ class RelayProcess:
         """Whether its process runs, so that its links carry packets."""
         return self.state == "running"
 
-    def add(self, links: Sequence[Access]) -> None:
+    def add(self, links: Sequence[Attachment]) -> None:
         """Make both taps of each link, down; start the process if it does not run."""
         if not self.serves:
             self.close()
@@ -260,7 +260,7 @@ class RelayProcess:
         shapes = [{"link": link["node"], "up": link["up"], "down": link["down"]} for link in links]
         self._ask({"do": "shape", "links": shapes, "seed": seed})
 
-    def remove(self, links: Sequence[Access]) -> None:
+    def remove(self, links: Sequence[Attachment]) -> None:
         """Remove taps; those of a dead relay are removed with the interfaces."""
         if links and self.serves:
             with suppress(WorkerError):

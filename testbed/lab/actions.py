@@ -117,8 +117,8 @@ class Actions:
         self._topology = topology
         self.timeline = list(timeline)  # also the publications that triggers have added
         # Publications that were due while their node was being started again.
-        self.skipped: set[Action] = set()
-        self.agenda = agenda
+        self.skipped: set[Publication] = set()
+        self.schedule = schedule
         self._observer = LabObserver(record, topology)
         self._emit = emit
         self._make = make
@@ -133,14 +133,14 @@ class Actions:
 
     def wait_s(self, elapsed_s: float) -> float:
         """Seconds until the next event, or until the next check of the triggers."""
-        next_ns = self.agenda.next_ns
+        next_ns = self.schedule.next_ns
         wait_s = float("inf") if next_ns is None else next_ns / 1e9 - elapsed_s - AHEAD_S
         looks = self.schedule.triggers or self._starts.nodes
         return min(wait_s, POLL_LOGS_S) if looks else wait_s
 
     def perform_due(self, start_ns: int) -> None:
         """Perform the events that are due. An event that fails is a warning, and the scenario goes on."""
-        if self.agenda.triggers and time.time_ns() >= start_ns:
+        if self.schedule.triggers and time.time_ns() >= start_ns:
             self._check_triggers(start_ns)
         while (next_ns := self.schedule.next_ns) is not None:
             ahead_ns = time.time_ns() - start_ns + round(AHEAD_S * 1e9)
@@ -152,11 +152,11 @@ class Actions:
         self._collect(self._starts.finished(), start_ns)
         self._record_ended_commands(time.time_ns() - start_ns, start_ns)
 
-    def _perform_all(self, due: Sequence[Incident], start_ns: int) -> None:
+    def _perform_all(self, due: Sequence[TimedAction], start_ns: int) -> None:
         """In their order, but start nodes in parallel; an event that concerns a starting node waits for that start."""
-        together: list[Incident] = []
-        for event in due:
-            start, concerned = event.kind is ActionKind.START, set(event.nodes)
+        together: list[TimedAction] = []
+        for action in due:
+            start, concerned = action.kind is ActionKind.START, set(action.nodes)
             under_way = not concerned.isdisjoint(self._starts.nodes)
             if under_way or (start and any(concerned.intersection(one.nodes) for one in together)):
                 self._prepare_and_perform(together, start_ns)
@@ -221,7 +221,7 @@ class Actions:
         for sentence in self.schedule.give_up(now_ns):
             self._emit(Warned(sentence))
 
-    def _publish(self, more: Sequence[Action], start_ns: int) -> None:
+    def _publish(self, more: Sequence[Publication], start_ns: int) -> None:
         """Hand out publications; a node that is down, or is being started, gets its part when it runs."""
         self.timeline += more
         times, now_ns = Downtimes(self.schedule.performed), time.time_ns() - start_ns
@@ -235,10 +235,10 @@ class Actions:
             )
         except TestbedError as error:
             self._emit(Warned(f"a triggered publication: {error.message}"))
-        with self._record.run_place.actions.open("a") as file:
-            file.writelines(json.dumps(asdict(action)) + "\n" for action in more)
+        with self._record.run_place.planned.open("a") as file:
+            file.writelines(json.dumps(asdict(publication)) + "\n" for publication in more)
 
-    def _perform(self, events: Sequence[Incident], acts: Sequence[Act], start_ns: int) -> None:
+    def _perform(self, actions: Sequence[TimedAction], acts: Sequence[Act], start_ns: int) -> None:
         """Perform each event at its time; record the outcomes when all are done."""
         done: list[dict[str, Any]] = []
         links: list[dict[str, Any]] = []
@@ -255,14 +255,14 @@ class Actions:
         extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
     @contextmanager
-    def _prepare_start(self, event: Incident) -> Iterator[Start]:
+    def _prepare_start(self, action: TimedAction) -> Iterator[Start]:
         """Prepare a start in parallel to other events. No other command changes the lab meanwhile."""
         run = self._record.run_place
         with self._preparation.lock.shared():
             backend = self._make(self._record.backend, self._place, run, self._topology, ignore)
             yield prepare_start(action.nodes, backend, self._topology, Journal(run.journal))
 
-    def _hand_out_remaining(self, event: Incident, start_ns: int) -> None:
+    def _hand_out_remaining(self, action: TimedAction, start_ns: int) -> None:
         """Give these nodes the publications that are still to come."""
         now_ns = time.time_ns() - start_ns
         rest: defaultdict[str, list[Publication]] = defaultdict(list)

@@ -145,7 +145,9 @@ class LinkChanger:
         self._now = dict(backend.links())
         self._emulator = backend.emulator
 
-    def prepare(self, names: Sequence[str], order: Order) -> Callable[[], dict[str, Any]] | None:
+    def prepare(
+        self, names: Sequence[str], order: LinkOrder
+    ) -> Callable[[], dict[str, Any]] | None:
         """A function that makes the change and returns the manifest's entry; None if no link has to change."""
         now = self._now
         if missing := [name for name in names if name not in now]:
@@ -187,7 +189,9 @@ def record_remade_links(
         _put_on_record(record, _entry(LinkOrder(Action.RESET), back))
 
 
-def _note_unchanged_mtu(order: Order, names: Sequence[str], topology: Topology, emit: Emit) -> None:
+def _note_unchanged_mtu(
+    order: LinkOrder, names: Sequence[str], topology: Topology, emit: Emit
+) -> None:
     """Note that the MTU stays: it belongs to the interfaces, which are not remade."""
     if order.profile is None:
         return

@@ -77,7 +77,7 @@ def play(
         return played
 
 
-def _warn_of_failures(record: LabRecord, agenda: Agenda, emit: Emit) -> None:
+def _warn_of_failures(record: LabRecord, schedule: Schedule, emit: Emit) -> None:
     """Warn the user, and record in the manifest, that the measured lab was not complete."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
@@ -176,9 +176,9 @@ def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
     return [name for name, status in statuses.items() if status.state == "silent"]
 
 
-def _begin(place: LabPlace, timeline: tuple[Action, ...], ahead: Mapping[str, int]) -> int:
+def _begin(place: LabPlace, timeline: tuple[Publication, ...], ahead: Mapping[str, int]) -> int:
     """Hand out the timeline; return the start time of the scenario."""
-    publishers = len({action.node for action in timeline})
+    publishers = len({publication.node for publication in timeline})
     head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * publishers
     start_ns = time.time_ns() + round(head_start_s * 1e9)
     hand_out(place, timeline, start_ns, ahead)

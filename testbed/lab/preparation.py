@@ -51,7 +51,7 @@ class Commands:
         self._running: list[RunningCommand] = []
         self._begun = 0
 
-    def begin(self, event: Incident, backend: Backend) -> None:
+    def begin(self, action: TimedAction, backend: Backend) -> None:
         """Run the command in each node of the event; its output goes to files of the run folder."""
         self._run.outputs.mkdir(exist_ok=True)
         for name in action.nodes:
@@ -60,7 +60,7 @@ class Commands:
             ended = backend.execute(self._topology.node(name), action.details["command"], output)
             self._running.append(RunningCommand(name, f"{output.parent.name}/{output.name}", ended))
 
-    def ended(self, now_ns: int, *, over: bool = False) -> list[Incident]:
+    def ended(self, now_ns: int, *, over: bool = False) -> list[TimedAction]:
         """Mark events for the commands that have ended since the last call; `over`: also for those that still run."""
         marks = []
         for one in [*self._running]:
@@ -138,12 +138,12 @@ class ActionPreparation:
         self.commands = Commands(record.run_place, topology)
 
     @contextmanager
-    def prepare(self, events: Sequence[Incident]) -> Iterator[list[Act]]:
+    def prepare(self, events: Sequence[TimedAction]) -> Iterator[list[Act]]:
         """A function for each event that performs it. No other command changes the lab's links meanwhile."""
         with ExitStack() as held:
             changer: LinkChanger | None = None
             acts = []
-            for event in events:
+            for action in events:
                 try:
                     if action.kind.of_links and changer is None:
                         held.enter_context(self.lock.shared())
@@ -185,10 +185,10 @@ class ActionPreparation:
             backend.expect_load()
         return lambda: self._perform(action, backend)
 
-    def _perform(self, event: Incident, backend: Backend) -> Outcome:
+    def _perform(self, action: TimedAction, backend: Backend) -> Outcome:
         """Perform an event that lasts for a while, or runs a command."""
-        details = event.details
-        match event.kind:
+        details = action.details
+        match action.kind:
             case ActionKind.PARTITION:
                 backend.part(details[NUMBER], details["sides"])
             case ActionKind.REUNITE:
@@ -228,7 +228,7 @@ MAX_STARTS_AT_ONCE = 4  # starts that are prepared in parallel
 SEEN_BY_OTHERS = (StepKind.CAPTURE, StepKind.START)  # a link that comes up, a gate that opens
 
 Start = Callable[[], list[str]]  # opens the gates; sentences on what went wrong
-PrepareStart = Callable[[Incident], AbstractContextManager[Start]]
+PrepareStart = Callable[[TimedAction], AbstractContextManager[Start]]
 
 
 def may_start(script: Script, topology: Topology) -> bool:
@@ -294,11 +294,11 @@ class NodeStarts:
     @property
     def nodes(self) -> frozenset[str]:
         """The nodes that are being started."""
-        return frozenset(name for event, _ in self._under_way for name in event.nodes)
+        return frozenset(name for action, _ in self._under_way for name in action.nodes)
 
-    def begin(self, event: Incident, due_ns: int) -> None:
+    def begin(self, action: TimedAction, due_ns: int) -> None:
         """Prepare a start; perform it at this time (ns since 1970), or as soon as it is prepared."""
-        self._under_way.append((event, self._workers.submit(self._do, event, due_ns)))
+        self._under_way.append((action, self._workers.submit(self._do, action, due_ns)))
 
     def finished(self, nodes: Collection[str] = (), *, over: bool = False) -> list[StartResult]:
         """Finished starts. Wait for those of these nodes, or for all of them if the scenario is over."""

@@ -110,7 +110,7 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
 
 def replay_difference(replay: Replay, run: RunPlace, within_ns: int) -> Difference:
     """Compare the publications of the new run with the script, and record the difference in its manifest."""
-    wanted = replay.script.actions
+    wanted = replay.script.publications
     if replay.script.awaits:  # only now it is known which nodes were down when
         manifest = read_manifest(run)
         start_ns = began_ns(run, manifest) or 0
@@ -188,7 +188,7 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
     return lengthened(Script(timeline, actions, topology.scenario.lasts_s))
 
 
-def _interrupted(topology: Topology, written: tuple[Action, ...], *, again: bool) -> Script:
+def _interrupted(topology: Topology, written: tuple[Publication, ...], *, again: bool) -> Script:
     """The script of an interrupted run. Triggers wait again and publish again, so leave out what they had published.
 
     `again`: the run was a replay, in which no trigger waits.

@@ -75,9 +75,9 @@ def record_publications(run: RunPlace) -> Lateness | None:
     beside.replace(run.happened)
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
-        incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
+        actions = actions_of(recorded(manifest), start_ns, as_due=True)
         # Only now it is known which nodes were down when.
-        due = without_the_fallen(planned, incidents)
+        due = without_downtimes(planned, actions)
         counts = {
             "planned": len(due),
             "published": len(rows),
@@ -115,7 +115,7 @@ def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
     return starts[-1] if starts else None
 
 
-def publications_in(run: RunPlace) -> list[Happened]:
+def publications_in(run: RunPlace) -> list[RecordedPublication]:
     """The publications of a run; written anew from its logs while it runs, or if it has no record yet."""
     if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
         record_publications(run)
@@ -139,7 +139,7 @@ def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
 
 
-def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:
+def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Publication, ...]:
     """Publications by hand since this time; their times count from the scenario's start."""
     return tuple(
         Publication(

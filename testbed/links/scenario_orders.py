@@ -9,9 +9,9 @@ from testbed.topology.model import ActionKind, Topology
 _UNDO_ACTIONS = {None: Action.RESET, ActionKind.CUT.value: Action.RESTORE}
 
 
-def link_orders(incident: Incident, topology: Topology) -> list[tuple[LinkOrder, tuple[str, ...]]]:
+def link_orders(action: TimedAction, topology: Topology) -> list[tuple[LinkOrder, tuple[str, ...]]]:
     """Each order with the links that it changes."""
-    details, nodes = incident.details, incident.nodes
+    details, nodes = action.details, action.nodes
     directions = tuple(details.get("directions", BOTH))
     match action.kind:
         case ActionKind.CUT:

@@ -71,10 +71,10 @@ class Backend(Protocol):
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Remove the nodes of these names and their links; the topology need not contain them any more."""
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """All existing links with their current settings."""
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Change shapes and cuts of these links; restore all of them to `before` if one change fails."""
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:

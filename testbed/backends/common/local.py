@@ -121,11 +121,11 @@ class LocalBackend(ABC):
             self._keeper()
             raise
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """The current settings, from the keeper."""
         return self._keeper().links()
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Change links; if the kernel refuses one of them, restore all."""
         keeper = Keeper(self._lab)  # without a check whether it lives: time is short
         try:

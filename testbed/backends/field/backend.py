@@ -189,12 +189,12 @@ class BoardsBackend:
             self._deployed.outdate(name)
             done(name)
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """The current settings of shaped links; real links are left out."""
         deployed = self._deployed.all()
         return {name: _link(each["link"]) for name, each in deployed.items() if each["link"]}
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Shape links on the boards themselves; restore all of them if one board refuses."""
         failed = self._shape(links)
         if failed:

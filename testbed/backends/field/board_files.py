@@ -54,7 +54,7 @@ class BoardFiles:
         )
         return {**config, "journal": paths.journal if config["journal"] else None}
 
-    def links(self, board: Board, interface: str, link: Link) -> dict[str, Any]:
+    def links(self, board: Board, interface: str, link: LinkState) -> dict[str, Any]:
         """links.json: only packets to and from other nodes are shaped."""
         others = [node for node in self._topology.nodes if node.name != board.node]
         here = [self._topology.prefix] if any(not node.on_board for node in others) else []
@@ -66,9 +66,9 @@ class BoardFiles:
         }
 
 
-def link_of(topology: Topology, node: Node) -> Link:
+def link_of(topology: Topology, node: Node) -> LinkState:
     """The link of a node, as the file says."""
-    return Link.of(topology.profile(node.profile))
+    return LinkState.of(topology.profile(node.profile))
 
 
 def host_variables(

@@ -158,7 +158,7 @@ class MixedBackend:
     def links(self) -> dict[str, LinkState]:
         return {**self._local.links(), **self._boards.links()}
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Change the boards' links first: if a board refuses, no link here was changed."""
         there, here = self._split_by_place([*links])
         if there:

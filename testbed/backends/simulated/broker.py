@@ -83,7 +83,7 @@ class SimulatedBroker(SimulatedNode):
 
     def accept(self, side: Side, response_size: int) -> None:
         """Accept a connection; the rest follows from what the peer sends."""
-        host = Host(Card.of(self.config), FIXED_NONCES[1])
+        host = Host(Identity.of(self.config), FIXED_NONCES[1])
         hello_received = False
 
         def take(item: Any) -> None:

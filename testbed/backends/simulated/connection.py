@@ -151,7 +151,7 @@ class Side:
 
     def part(self) -> None:
         """Close it in order, since it is not used: what the peer sends until it learns of that is still taken."""
-        if self.ended or self.link is None or self.link.parting:
+        if self.ended or self.link is None or self.link.closing_orderly:
             return
         self.link.closing_orderly = True
         self._send_close(CloseFrame(NORMAL, NOT_USED))

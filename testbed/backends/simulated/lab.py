@@ -124,9 +124,9 @@ class SimulatedLab:
 
     # Faults and changes
 
-    def apply(self, incident: Incident) -> None:
+    def apply(self, action: TimedAction) -> None:
         """Apply a fault or its repair now."""
-        match incident.kind:
+        match action.kind:
             case ActionKind.CRASH:
                 for name in action.nodes:
                     self.nodes[name].crash()

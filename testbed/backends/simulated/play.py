@@ -43,7 +43,7 @@ class TimelinePlayer:
         self._asked = start - OVERLAY_CHECK_INTERVAL
         self.done: list[dict[str, Any]] = []
         self.missed: list[str] = []  # sentences on triggers that never came
-        self.published: list[Action] = []  # because of triggers
+        self.published: list[Publication] = []  # because of triggers
         self._timer = Timer(lab.loop, self._on_time)
         if schedule.triggers:
             lab.loop.at(start + LOG_CHECK_INTERVAL, self._on_check, None)
@@ -71,7 +71,7 @@ class TimelinePlayer:
         for action in self._schedule.due(self._lab.loop.now - self._start):
             self._apply(action)
 
-    def _apply(self, incident: Incident) -> None:
+    def _apply(self, action: TimedAction) -> None:
         """Apply it now; record the reason if it fails, and go on."""
         more = {}
         try:
@@ -83,7 +83,7 @@ class TimelinePlayer:
 
     def _on_check(self, _: None) -> None:
         """Check whether a trigger has come."""
-        lab, agenda = self._lab, self._schedule
+        lab, schedule = self._lab, self._schedule
         now_ns = lab.loop.now - self._start
         more = schedule.on_receptions(self._receptions(), now_ns)
         if (

@@ -512,7 +512,7 @@ class Endpoint:
         self.on_vanished: Callable[[], None] = _ignore
         self.on_refused: Callable[[], None] = _ignore
         self.admits: Callable[[], bool] = lambda: True  # whether the port is open
-        self.on_answer: Callable[[int], None] = lambda number: None
+        self.on_ack: Callable[[int], None] = lambda number: None
         self.sender.on_vanished = self._vanish
         self.packet_payload = segment_payload(segment, masked=client)
         self.client = client

@@ -227,7 +227,7 @@ def _collect_later(
     still = [f"{NOT_COMPLETE}: {missing}"] if missing else []
     capture = {**(manifest["capture"] or {}), **counts}
     update_manifest(run, capture=capture, warnings=[*others, *still])
-    record_happened(run)
+    record_publications(run)
     return counts, missing
 
 

@@ -93,7 +93,7 @@ def read_events(place: RunPlace, *, follow: bool) -> Iterator[Event]:
     deliveries = Deliveries(from_json(read_manifest(place)["topology"]))
     journalled, last_ns = False, 0
     while True:
-        goes_on = run_goes_on(place)  # checked first, so that events until the end are read
+        goes_on = is_run_unfinished(place)  # checked first, so that events until the end are read
         manifest = read_manifest(place)
         now_ns = time.time_ns()
         steps = tail.fresh([place.journal])

@@ -56,7 +56,7 @@ def axis(duration_s: float) -> Text:
     return Text("0s" + end.rjust(WIDTH - 2))
 
 
-def drawn(row: Row, duration_s: float) -> str:
+def drawn(row: TimelineRow, duration_s: float) -> str:
     """Its place on the time axis: a block while it lasts, a dot for a moment."""
     if row.when is not None:
         return f"when {row.when}"
@@ -83,7 +83,7 @@ def _begin(row: TimelineRow) -> str:
     return first if len(row.moments_s) == 1 else f"{first}, {len(row.moments_s)} times"
 
 
-def _targets(row: Row, topology: Topology, short_names: Abbreviate) -> str:
+def _targets(row: TimelineRow, topology: Topology, short_names: Abbreviate) -> str:
     named = list(short_names(row.nodes, topology))
     more = len(named) - SHOWN_NODES
     shown = ", ".join(named[:SHOWN_NODES]) + (f", … {more} more" if more > 0 else "")

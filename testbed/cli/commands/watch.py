@@ -58,7 +58,7 @@ def watch(
         with terminal.screen() as show:
             while True:
                 began = time.monotonic()
-                goes_on = run_goes_on(
+                goes_on = is_run_unfinished(
                     place
                 )  # checked first, so that messages until the end are read
                 _look(watched, final=not goes_on)

@@ -15,7 +15,7 @@ LAB = load_text(
 )
 
 
-def change(order: Order, t_ns: int) -> dict[str, object]:
+def change(order: LinkOrder, t_ns: int) -> dict[str, object]:
     """The entry that `testbed link` records."""
     shapes = {"shapes": order.shapes()} if order.action is Action.SET else {}
     about = {"action": order.action.value, "links": ["siren"], "directions": [*order.directions]}

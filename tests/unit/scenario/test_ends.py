@@ -144,7 +144,7 @@ def test_a_link_is_as_the_file_says_but_for_all_changes_that_last(changes, repai
     """Compared with all changes that have begun and not ended, applied in their order."""
     events = [change(at, for_s, **values) for at, for_s, values in changes]
     repairs = [] if repaired_s is None else [action_event(ActionKind.RESTORE, repaired_s + 0.5)]
-    expected = asdict(as_filed(LAB)["siren"].up.shape)
+    expected = asdict(configured_links(LAB)["siren"].up.shape)
     for at, for_s, values in sorted(changes, key=lambda one: one[0]):
         over_s = END_S + 1 if for_s is None else min(END_S, at + for_s)
         gone = repaired_s is not None and at <= repaired_s < now_s
