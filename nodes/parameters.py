@@ -5,7 +5,7 @@ from typing import Any
 
 
 class ParameterError(ValueError):
-    """A parameter that the method does not take, or not with this value; `name` says which, the text why."""
+    """The method does not take this parameter, or not with this value; `name` is the parameter, the text the reason."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)

@@ -1,10 +1,10 @@
-"""Who gets a message: the interface of every overlay, without socket, clock or global randomness.
+"""Which nodes get a message: the interface of every overlay, without socket, clock or global randomness.
 
-A node's shell (`nodes.runtime`, `testbed.backends.simulated`) tells a core what happened and carries out the actions
-it gets back, in their order. `now` is seconds on any steadily growing clock; a core only compares and adds.
-A link is named by the node at its other end, be that a sensor, a subscriber or another broker; between two
-nodes there is at most one. A broker's shell makes links to other brokers when there is something to send to them, and
-closes those that are not used, in order, when there are too many.
+A node's shell (`nodes.runtime`, `testbed.backends.simulated`) reports each event to its core and carries out the
+actions that the core returns, in their order. `now` is seconds on any steadily growing clock; a core only compares and
+adds. A link is named by the node at its other end: a sensor, a subscriber or another broker. There is at most one link
+between two nodes. A broker's shell makes a link to another broker when there is a message for it, and closes unused
+links in order when there are too many.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ Peer = str
 
 
 class BrokerName(NamedTuple):
-    """How a broker is called: links have names, overlays have numbers."""
+    """A broker's name, by which links know it, and its number, by which overlays do."""
 
     name: Peer
     number: int
@@ -26,11 +26,11 @@ class BrokerName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """What a core knows of its own place in the lab.
+    """The node's own name and number, and the brokers around it.
 
-    `brokers` are those that this node may have links with, the nearest first, itself not among them; `seeds` those
-    through which a broker joins the overlay. `incarnation` grows with each start of this node. `dimensions` is how many
-    coordinates a place has in this lab, 0 where nothing has one.
+    `brokers` are the brokers that this node may have links with, the nearest first, without itself; a broker joins the
+    overlay through `seeds`. `incarnation` grows with each start of this node. `dimensions` is the number of coordinates
+    of a place in this lab, 0 if publications have no place.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Station:
 class Send:
     """Queue the message on the link to this peer; if it is a broker without a link, make one.
 
-    What cannot be sent because there is no link to a guest, or none to a broker can be made, is dropped.
+    The shell drops the message if there is no link to a client, or if it cannot make one to a broker.
     """
 
     peer: Peer
@@ -69,14 +69,14 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """Take note: this message was delivered here before, and is not delivered again."""
+    """Log that this message came again; it was delivered here before."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """End the link to this peer, which is silent; to the core it is down already."""
+    """End the link to this silent peer; the core has marked it as down already."""
 
     peer: Peer
     reason: str
@@ -84,14 +84,14 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """Others are responsible for this publication of this node now."""
+    """The broker has acknowledged this publication of this node and is responsible for it now."""
 
     message_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Write into the log what happened in the overlay: `event` and what belongs to it, as JSON values."""
+    """Write an event of the overlay into the log: its name and its details, as JSON values."""
 
     event: str
     details: Mapping[str, Any]
@@ -109,13 +109,13 @@ class Overlay(Protocol):
 
     @property
     def left(self) -> bool:
-        """After `leave`: nothing is left to be done."""
+        """After `leave`: whether the node has handed over everything."""
 
     def leave(self, now: float) -> list[Action]:
-        """The node is going to stop: hand over what it is responsible for, and leave in order."""
+        """The node is about to stop: hand over its messages and subscriptions, and leave in order."""
 
     def describe(self) -> dict[str, Any]:
-        """Its part of the overlay, as JSON values, for those who look at it from outside."""
+        """This node's part of the overlay, as JSON values, for status and drawings."""
 
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         """Both sides have said HELLO."""
@@ -123,26 +123,26 @@ class Overlay(Protocol):
     def on_link_down(
         self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
     ) -> list[Action]:
-        """The link is gone, with everything that was queued on it at a broker.
+        """The link has ended, and a broker has dropped what was queued on it.
 
-        `orderly`: one side closed it because it was not used; the peer lives, and what was queued goes over the next.
-        `stopping`: the peer has said that it is about to stop.
+        `orderly`: one side closed the unused link; the peer is alive, and queued messages go over the next link.
+        `stopping`: the peer has announced that it is about to stop.
         """
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
-        """There was something to send to this broker, and no link to it can be made: it does not answer."""
+        """A message waits for this broker, and the shell cannot make a link to it: the broker does not answer."""
 
     def on_activity(self, peer: Peer, at: float) -> None:
-        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        """The peer sent bytes or acknowledged some: it is alive, even if no whole message has come."""
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
-        """A whole message came in over the link to `peer`."""
+        """A whole message came over the link to `peer`."""
 
     def next_deadline(self) -> float | None:
-        """When `on_deadline` wants to be called, whatever happens before; None: not at all."""
+        """When the shell must call `on_deadline` at the latest; None: never."""
 
     def on_deadline(self, now: float) -> list[Action]:
-        """The time has come; also correct when called too early or without need."""
+        """Do what is due; a call that comes too early or without need does no harm."""
 
 
 OverlayFactory = Callable[[Station, Mapping[str, Any], Random], Overlay]

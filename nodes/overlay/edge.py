@@ -1,13 +1,13 @@
-"""The edge of every overlay: a sensor or subscriber with one link, to whichever broker is its home just now.
+"""A client of the overlay: a sensor or subscriber with one link, to its current broker.
 
-Whenever the link comes up, it says again what it wants and what it is going to publish. A publication that comes
-a second time is not delivered.
+Whenever the link comes up, the client sends its subscriptions and advertisements again. It does not deliver a
+publication that comes a second time.
 
-Without custody, what it publishes is sent to the home broker at most once, also while the link is down (the shell
-keeps the queue). With custody (`Promises`) it is kept until the broker says TAKEN, and sent again on each link that
-comes up before that; what it is handed itself it answers with TAKEN, also when it comes again. After a break it says
-what it has, so that others can send what it missed; and it repeats what others took lately, so that the broker,
-perhaps a new one, remembers it for those who missed it.
+A client sends a publication without custody to its broker at most once, also if the link is down at first (the shell
+holds the queue). It stores a publication with custody (`ReliabilitySettings`) until the broker acknowledges it with
+TAKEN, and sends it again on each new link until then. It acknowledges each publication with custody that it receives,
+also a repeated one. After a break it reports what it has, so that the broker sends what it missed. It also repeats its
+own recently acknowledged publications, so that the broker, perhaps a new one, remembers them for other subscribers.
 """
 
 from collections.abc import Iterable
@@ -37,12 +37,12 @@ from nodes.protocol.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Mess
 
 
 class Edge:
-    """A node that uses the overlay without being a broker of it."""
+    """A node that uses the overlay and is no broker of it."""
 
     def __init__(
         self, station: Station, reliability: ReliabilitySettings, wanted: tuple[str, ...] = ()
     ) -> None:
-        """`wanted`: topics, or texts of other interests (`nodes.protocol.interests`)."""
+        """`wanted`: its subscriptions: topics, or texts of other interests (`nodes.protocol.interests`)."""
         self._station = station
         self._reliability = reliability
         self._wanted = dict.fromkeys(wanted)  # an ordered set
@@ -64,16 +64,16 @@ class Edge:
 
     @property
     def pending(self) -> int:
-        """Publications that nobody has taken yet."""
+        """The number of publications without an acknowledgement."""
         return len(self._outbox)
 
     def is_pending(self, message_id: int) -> bool:
-        """Whether this publication is kept here until somebody takes it."""
+        """Whether this publication waits here for its acknowledgement."""
         return message_id in self._outbox
 
     @property
     def ready(self) -> bool:
-        """The link is up and the broker has all subscriptions."""
+        """Whether the link is up and the broker has confirmed all subscriptions."""
         return self._broker is not None and self._confirmed.issuperset(self._wanted)
 
     @property
@@ -86,10 +86,10 @@ class Edge:
     def describe(self) -> dict[str, Any]:
         return {"home": self._broker, "owed": len(self._outbox)}
 
-    # What the application wants
+    # Requests of the application
 
     def publish(self, message: Message, now: float) -> list[Action]:
-        """The application here has something to say."""
+        """The application publishes a message."""
         self._will_publish(message.topic)
         if not self._reliability.custody(message.priority):
             return self._send([message], now)
@@ -110,25 +110,25 @@ class Edge:
         return [] if self._broker is None else self._send(self._advertisements(new), now)
 
     def restore(self, messages: Iterable[Message], now: float) -> list[Action]:
-        """Before this node was started, it published these, and nobody has taken them."""
+        """Publish these again: the node published them before it was restarted, without an acknowledgement."""
         return [action for message in messages for action in self.publish(message, now)]
 
     def repeat(self, messages: Iterable[Message], now: float) -> None:
-        """Before this node was started, it published these, and they were taken: its broker may have forgotten them."""
+        """Repeat these: they were published and acknowledged before the restart, and the broker may have lost them."""
         for message in messages:
             self._again = True
             self._will_publish(message.topic)
             self._recently_acknowledged.add(replace(message, flags=message.flags | CUSTODY), now)
 
     def resume(self, before: Iterable[DeliveryRecord]) -> None:
-        """This node was ready before it was started again, and had been handed these, the oldest first."""
+        """The node was ready before its restart and had delivered these, the oldest first."""
         self._again = True
         for received in before:
             self._dedup_window.add(received.message_id)
             if self._reliability.custody(received.level):
                 self._recent_deliveries.add(received)
 
-    # What happens to it
+    # Events
 
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         self._broker = self._last_broker = peer
@@ -164,12 +164,12 @@ class Edge:
         return []
 
     def on_activity(self, peer: Peer, at: float) -> None:
-        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        """The peer sent bytes or acknowledged some: it is alive, even if no whole message has come."""
         self._heartbeats.received(peer, at)
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
         if peer != self._broker:
-            return []  # the link was given up before this came
+            return []  # the node gave up the link before this message came
         self._heartbeats.received(peer, now)
         match message.kind:
             case Kind.PUBLISH:
@@ -182,7 +182,7 @@ class Edge:
                 if message.topic in self._wanted:
                     self._confirmed.add(message.topic)
             case Kind.ADVERTISED:
-                pass  # what was published before waits at the broker
+                pass  # earlier publications wait at the broker
             case _:
                 return [Refuse(peer, f"{message.kind.name} from a broker to a node at the edge")]
         return []
@@ -200,7 +200,7 @@ class Edge:
         messages = [heartbeat_message(self._station.number, QUESTION) for _ in ask]
         return self._send([*messages, *self._outbox.due(now)], now)
 
-    # The rest
+    # Helpers
 
     def _on_publication(self, message: Message, now: float) -> list[Action]:
         custody = has_custody(message)
@@ -212,7 +212,7 @@ class Edge:
                 DeliveryRecord(message.message_id, message.topic, message.priority, now)
             )
         actions: list[Action] = [Deliver(message) if new else Duplicate(message)]
-        if custody:  # in this order: whoever hears TAKEN may rely on it that the application has it
+        if custody:  # in this order: TAKEN means that the application has the message
             actions += self._send([acknowledgement(self._station.number, message)], now)
         return actions
 
@@ -233,7 +233,7 @@ class Edge:
         return []
 
     def _missed_requests(self, now: float) -> list[Message]:
-        """For each interest a question for what this node has not; that it has others of the topic does no harm."""
+        """A request for the missing publications of each interest; ids of the same topic outside it do no harm."""
         if self._reliability.custody_from is None:
             return []
         topics = {text: parse(text).topic for text in self._wanted}
@@ -244,7 +244,7 @@ class Edge:
         ]
 
     def _will_publish(self, topic: str) -> bool:
-        """Whether that is news."""
+        """Record the topic; return whether it is new."""
         if topic in self._advertised or len(self._advertised) >= MAX_SUBSCRIPTIONS:
             return False
         self._advertised[topic] = None

@@ -1,4 +1,4 @@
-"""All topic methods between brokers, by name: those of `topics`, and others that stand on them."""
+"""All topic methods between brokers, by name: those of `topics`, and methods built on them."""
 
 from nodes.overlay import topics
 from nodes.overlay.collection.node import Collection

@@ -1,9 +1,9 @@
-"""Where a reading goes between brokers, in its routing section; and what brokers say to each other about readings.
+"""The routing section of a reading between brokers, and the control messages of a collection.
 
-    TOWARD   1 byte, then the number of the broker where it was published: to the collector, by the rule of all
-    ANSWER   1 byte, then the collector's number and the number of its question: to whomever had the question
+    TOWARD   1 byte, then the number of the broker where it was published: to the collector, by the common rule
+    ANSWER   1 byte, then the collector's number and the number of its question: back to the node that passed it on
 
-No graph message has such a first byte, so both kinds of routing are told apart by it.
+No graph message has such a first byte, so the first byte says which kind of routing section it is.
 """
 
 import struct
@@ -41,7 +41,7 @@ class Answer:
 
 
 def routing_section(message: Message) -> Toward | Answer | None:
-    """What the routing section says; None if it is none of ours, WireError if it is a broken one."""
+    """The routing section of a reading; None if it is another kind, WireError if it is broken."""
     routing = message.routing
     for kind, form, section in ((TOWARD, _TOWARD, Toward), (ANSWER, _ANSWER, Answer)):
         if routing[:1] == bytes([kind]):
@@ -52,12 +52,12 @@ def routing_section(message: Message) -> Toward | Answer | None:
 
 
 class ReadingControl(IntEnum):
-    """One byte; distinct from the words of topics and rosters."""
+    """The kinds of control messages, one byte each; distinct from those of `topic_messages`."""
 
     HERE = 111  # I collect this topic: send to me
     NOT_HERE = 112  # I do not
-    COLLECT = 113  # to all who publish on the topic: what have you read since I asked last?
-    NOTHING = 114  # the answer of one who has nothing, nor have those behind it
+    COLLECT = 113  # to all publishers of the topic: send what you have read since the last question
+    NOTHING = 114  # the reply of a node without readings, if the nodes behind it have none either
 
 
 _NOTHING = struct.Struct("!BIQ")
@@ -78,7 +78,7 @@ def is_reading_control(data: bytes) -> bool:
 
 
 def decode_control(data: bytes) -> tuple[ReadingControl, str | Answer]:
-    """From bytes: the word, and its topic or which question it answers; WireError if they are none."""
+    """From bytes: the kind, and its topic or the question that it answers; WireError if they are none."""
     control = ReadingControl(data[0])
     if control is ReadingControl.NOTHING:
         if len(data) != _NOTHING.size:

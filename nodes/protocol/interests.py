@@ -1,7 +1,7 @@
-"""What a subscriber wants: a topic, or of a topic only what comes from an area, or is urgent enough.
+"""Interests: a whole topic, or only the publications of a topic from an area or of a minimum level.
 
-An interest has a text that stands where a topic stands (SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE, MISSED). That of a whole
-topic is the topic itself. Any other begins with a brace, which no topic does:
+The text of an interest takes the place of the topic in SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE and MISSED. The text of a
+whole topic is the topic itself. Every other text begins with a brace, which no topic does:
 
     {4}alerts                    of level 4 and above
     {1 a0-ff * 7-7}alerts        in a box: from coordinate a0 to ff (hexadecimal), anything, and exactly 7
@@ -37,7 +37,7 @@ class Interest:
 
     @property
     def text(self) -> str:
-        """How it is written; may be too long for a message (`checked`)."""
+        """Its text; it may be too long for a message (`checked`)."""
         if self.box is None and self.min_priority == LOWEST_PRIORITY:
             return self.topic
         sides = () if self.box is None else zip(self.box.low, self.box.high, strict=True)
@@ -45,11 +45,11 @@ class Interest:
         return f"{OPENING}{' '.join(parts)}{CLOSING}{self.topic}"
 
     def wants(self, message: Message) -> bool:
-        """Whether this publication is meant."""
+        """Whether the interest matches this publication."""
         return message.topic == self.topic and self.accepts(message.priority, message.place)
 
     def accepts(self, priority: int, place: tuple[int, ...]) -> bool:
-        """Whether it wants what is published on its topic with this level, at this place (empty: none is known)."""
+        """Whether it matches a publication on its topic with this level and place (empty: no place)."""
         if priority < self.min_priority:
             return False
         if self.box is None:
@@ -58,12 +58,12 @@ class Interest:
 
 
 def is_plain(topic: str) -> bool:
-    """Whether this is a topic itself, on which can be published, and no text about one."""
+    """Whether this is a topic, on which nodes can publish, and not the text of another interest."""
     return not topic.startswith(OPENING)
 
 
 def checked(interest: Interest) -> Interest:
-    """The interest, if it can be said in a message; WireError if not."""
+    """The interest, if it fits into a message; WireError if not."""
     if not is_plain(interest.topic):
         raise WireError(f"topic {interest.topic!r}; no topic begins with {OPENING}")
     if not LOWEST_PRIORITY <= interest.min_priority <= HIGHEST_PRIORITY:

@@ -4,9 +4,9 @@
     | header, topic             | length 1 | publication 1   | length 2 | publication 2   | ...
     +---------------------------+----------+-----------------+----------+-----------------+
 
-All of one topic, which is the topic of the whole; its priority is the highest of theirs, so nobody loses by being
-joined. At least two, none with custody (each of those is answered for alone), and nothing joined inside: what comes
-from hostile peers costs no more than its own bytes.
+All have one topic, which is the topic of the JOINED; its priority is the highest of theirs, so that joining delays no
+publication. It has at least two parts, none with custody (those are acknowledged one by one), and no JOINED inside: a
+message from a hostile peer costs no more than its own bytes.
 """
 
 import struct
@@ -61,7 +61,7 @@ def parts(payload: bytes) -> list[Part]:
 
 
 def shares(size: int, count: int) -> list[int]:
-    """What each of so many parts has of bytes that they share, as evenly as can be; together all of them."""
+    """The share of each of so many parts of the bytes that they have in common, as even as possible."""
     each, left = divmod(size, count)
     return [each + (place < left) for place in range(count)]
 

@@ -1,4 +1,4 @@
-"""The kinds of nodes there are: one list for topologies, node.json and the nodes themselves."""
+"""The kinds of nodes: one list for topologies, node.json and the nodes themselves."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class NodeKind(StrEnum):
     SENSOR = "sensor"
     SUBSCRIBER = "subscriber"
     ROUTER = "router"  # shares its link among the nodes behind it; runs no program
-    EXTERNAL = "external"  # runs somebody else's program
+    EXTERNAL = "external"  # runs a program that is not ours
 
 
 OURS = (NodeKind.BROKER, NodeKind.SENSOR, NodeKind.SUBSCRIBER)  # run the program in this package

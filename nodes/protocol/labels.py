@@ -1,7 +1,7 @@
-"""What stands in front of a chunk: one byte that says what the chunk is, unless it stands in the frame's reserved bits.
+"""The label of a chunk: one byte in front of it, or the frame's reserved bits.
 
-A chunk without a label is a whole message and begins with `wire.VERSION`; no label has that value, so a capture can be
-read without knowing the method.
+A chunk without a label is a whole message and begins with `wire.VERSION`. No label has that value, so the analysis can
+read a capture without knowing the method.
 
 Lee 2016 (`dmpq-pc`), a letter; or its number in the two upper reserved bits, and then no byte:
 
@@ -62,7 +62,7 @@ def levelled(form: Form, level: int) -> int:
 
 
 def form_and_level(label: int) -> tuple[Form, int]:
-    """What a label byte of `preemptive` says; ValueError if it is none."""
+    """Form and level of a label byte of `preemptive`; ValueError if it is none."""
     level = label & 0b111
     if not label & LEVELLED or not 1 <= level <= 5 or label & 0b0110_0000:
         raise ValueError(f"no label of preemptive: {label:#04x}")

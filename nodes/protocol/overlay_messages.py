@@ -1,4 +1,4 @@
-"""Graph messages as they go between nodes: publications with their multicast as routing, all others as OVERLAY."""
+"""Messages of the Skip Graph on the wire: a publication has its multicast as routing, all others are OVERLAY."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from nodes.protocol.wire import Kind, Message, WireError
 
 
 def read(message: Message) -> GraphMessage:
-    """The graph's own message; WireError if it is none."""
+    """The graph's message in a wire message; WireError if there is none."""
     if message.kind is Kind.OVERLAY:
         return decode(message.payload)
     if message.kind is Kind.PUBLISH and message.routing:
@@ -17,7 +17,7 @@ def read(message: Message) -> GraphMessage:
 
 
 def written(message: GraphMessage, number: int) -> Message:
-    """A graph message as it goes to another node."""
+    """A graph message as a wire message from the node of this number."""
     if isinstance(message, Multicast) and isinstance(message.body, Message):
         return replace(message.body.forwarded(), routing=encode(message))
     return Message(Kind.OVERLAY, origin=number, payload=encode(message))

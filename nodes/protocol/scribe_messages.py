@@ -1,9 +1,9 @@
-"""What nodes of Scribe say to each other: one byte for the kind, whole numbers in big-endian, the topic last.
+"""Control messages of Scribe: one byte for the kind, whole numbers in big-endian, the topic last.
 
     Ask     level, bit, rightwards (1 byte each), steps (4), asker (4), ticket (8)
     Answer  level, rightwards (1 byte each), steps (4), ticket (8)
     Join, Joined, Leave  ticket (8), topic          Look  asker (4), hops (1), topic          Root  topic
-    Question  asker (4), hops (1), length of the topic (1), topic, words of the layer above
+    Question  asker (4), hops (1), length of the topic (1), topic, payload of the layer above
     Inquiry   asker (4), the rest as in Question
 
 The routing section of a publication is one byte: whether it goes up or down; if it goes up once more after a crash,
@@ -22,7 +22,7 @@ from nodes.protocol.wire import Kind, Message, WireError, encode_topic
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Who in my list of this level has this next bit? Passed along the list; `steps` counts from the asker."""
+    """Which node in the list of this level has this next bit? Passed along the list; `steps` counts from the asker."""
 
     level: int
     bit: int
@@ -34,7 +34,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """So many steps away is one; 0: nobody to the end of the list."""
+    """The distance to such a node in steps; 0: there is none up to the end of the list."""
 
     level: int
     rightwards: int
@@ -60,7 +60,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """No more; whatever Join came with this ticket or an earlier one is void."""
+    """Send me the topic no more; cancels every Join with this ticket or an earlier one."""
 
     ticket: int
     topic: str
@@ -84,7 +84,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Passed on to the topic's root, and handed to the layer above."""
+    """Passed on to the topic's root, for its layer above."""
 
     asker: int
     hops: int
@@ -94,7 +94,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """From the root to a node that publishes on the topic: the same question, for the layer above."""
+    """From the root to a publisher of the topic: the same question, for its layer above."""
 
     asker: int
     topic: str
@@ -154,7 +154,7 @@ def encode_scribe(message: ScribeMessage) -> bytes:
 def decode_scribe(data: bytes) -> ScribeMessage:
     """From bytes; WireError if they are none."""
     if not data or data[0] not in _FORMS:
-        raise WireError(f"{data[:20]!r} is no word of Scribe")
+        raise WireError(f"{data[:20]!r} is no control message of Scribe")
     kind, form, topical = _FORMS[data[0]]
     end = 1 + form.size
     if len(data) < end or (len(data) > end and not topical):
@@ -182,7 +182,7 @@ def _topic(data: bytes) -> str:
 
 
 def routing_section(message: Message) -> RoutingSection:
-    """Where the publication goes; WireError if it is none, or does not say."""
+    """The routing section of a publication; WireError if it has none."""
     routing = message.routing
     if message.kind is not Kind.PUBLISH or len(routing) not in (1, 1 + _ATTEMPT.size):
         raise WireError(f"{message.kind.name} without the routing of Scribe")

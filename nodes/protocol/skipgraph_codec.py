@@ -154,7 +154,7 @@ def decode(data: bytes) -> m.GraphMessage:
 
 
 def write_contacts(contacts: tuple[Contact, ...]) -> bytes:
-    """Contacts in words of a layer above; at most 255."""
+    """Contacts in a message of a layer above; at most 255."""
     return CONTACTS.write(contacts)
 
 

@@ -1,4 +1,4 @@
-"""What the nodes of a Skip Graph say to each other. Bytes: `skipgraph_codec`.
+"""Messages between the nodes of a Skip Graph. Bytes: `skipgraph_codec`.
 
 Every message is from node to node; the field that names the key of the receiving peer is `at` where the receiver must
 own it. `hops` counts nodes passed by a message that is routed.
@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from nodes.protocol.wire import Message as Publication
-
-# How peers know each other: key, number of the node that owns it, and the node's membership vector.
-
 
 VECTOR_BITS = 64
 
@@ -42,7 +39,7 @@ class Way(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Locate:
-    """Routed to the peer in whose gap the key lies: who stands there? Answered with Gap."""
+    """Routed to the peer in whose gap the key lies, which answers with Gap."""
 
     key: bytes
     asker: int
@@ -62,8 +59,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """To one who came with Locate from outside: it is passed on. Or, to any sender of what should be routed: it is not,
-    as I have no peer in the ring.
+    """To the sender of a Locate from outside the ring: it is passed on. `empty`: a routed message is not passed on,
+    because this node has no peer in the ring.
     """
 
     ticket: int
@@ -72,9 +69,9 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Let me stand between you and `right`, if the link between you still has this number.
+    """Asks for the place between the receiver and `right`, if the link between them still has this number.
 
-    `own_number` is the number of my own left link so far.
+    `own_number` is the number of the sender's left link so far.
     """
 
     at: bytes
@@ -87,7 +84,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """You stand to the right of `left`; the link to you has this number."""
+    """The receiver is now to the right of `left`; the link to it has this number."""
 
     at: bytes
     left: Contact
@@ -96,7 +93,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Unlink:
-    """Routed to the left neighbour of `peer`: take me out; to my right stands `right`, the link has this number."""
+    """Routed to the left neighbour of `peer`: take `peer` out; `right` is next, by a link of this number."""
 
     peer: Contact
     right: Contact
@@ -106,14 +103,14 @@ class Unlink:
 
 @dataclass(frozen=True, slots=True)
 class Unlinked:
-    """You stand in the ring no more."""
+    """The receiver is no longer in the ring."""
 
     at: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """I am your left neighbour, by a link of this number. Said after each change, and again and again.
+    """`left` is the receiver's left neighbour, by a link of this number. Sent after each change, and periodically.
 
     `pause`: the next one comes after so many periods.
     """
@@ -126,7 +123,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Yes, you are. `settled`: whoever stands to my right has me as left, and so on to the end of the line."""
+    """Confirms a Check. `settled`: the same holds for each pair of neighbours to the right, to the end of the list."""
 
     at: bytes
     right: Contact
@@ -137,7 +134,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Declined:
-    """No: `left` is my left neighbour."""
+    """Denies a Check: `left` is the left neighbour."""
 
     at: bytes
     right: Contact
@@ -147,7 +144,7 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The peer that you checked does not stand in the ring."""
+    """The checked peer is not in the ring."""
 
     at: bytes
     right: bytes
@@ -156,7 +153,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """Somebody else says that he is the left neighbour of my peer `right`: if you still are, check it now."""
+    """Another peer claims to be the left neighbour of `right`: if the receiver still is, it checks `right` now."""
 
     at: bytes
     right: bytes
@@ -164,7 +161,7 @@ class Recheck:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Routed to the left neighbour of the peer with this key: it seems to be dead, check it now."""
+    """Routed to the left neighbour of the peer with this key, which seems to be dead: check it now."""
 
     key: bytes
     hops: int
@@ -172,8 +169,8 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Mourn:
-    """The peer `dead` is no more. Passed along level - 1, away from where it stood, to the next peer that shares
-    `level` bits with it, and so on from level to level: to all that had it as neighbour.
+    """The peer `dead` has failed. Passed along level - 1, away from its place, to the next peer that shares `level`
+    bits with it, and so on from level to level: to all peers that had it as a neighbour.
     """
 
     at: bytes
@@ -194,7 +191,7 @@ class Find:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Your neighbour in this level and direction; None: there is nobody."""
+    """The receiver's neighbour in this level and direction; None: there is none."""
 
     at: bytes
     level: int
@@ -204,7 +201,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """I have left; forget me in your levels above 0."""
+    """The peer has left; its neighbours above level 0 remove it."""
 
     peer: Contact
 
@@ -249,7 +246,7 @@ class Tell:
 class Multicast:
     """To every peer with a key in [low, high); the receiver serves this part of the whole range.
 
-    A flood has the same range everywhere; it may also pass peers from `floor` on, who do not want it for themselves.
+    A flood has the same range everywhere; it may also pass peers from `floor` on, which only forward it.
     It does not go back to the peer `by` that sent it. `origin` is the node where it began.
     """
 

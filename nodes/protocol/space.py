@@ -1,8 +1,8 @@
 """The space in which publications have a place: latitude, longitude, and values such as tilt or rain.
 
-On the wire each coordinate is a number of 32 bits, so that overlays need know nothing of degrees and millimetres. The
-scale never turns the order of two values around: whatever lies between two others still does. What lies outside a
-dimension counts as its nearest end.
+On the wire each coordinate is a number of 32 bits, so that overlays need no degrees and millimetres. The scale keeps
+the order of values: a value between two others stays between them. A value outside a dimension counts as its nearest
+end.
 """
 
 from collections.abc import Mapping, Sequence

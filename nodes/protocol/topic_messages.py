@@ -1,7 +1,7 @@
-"""What the nodes of a topic say to each other about it: one byte, then the topic.
+"""Control messages between the nodes of a topic: one byte, then the topic.
 
-With QUESTION, words of the layer above follow: a byte of length stands before the topic, and they stand behind it.
-With WANTED and UNWANTED, the asker's time stands before the topic, 8 bytes, which mean nothing to others.
+QUESTION has the length of the topic in one byte before it, and a payload of the layer above behind it. WANTED and
+UNWANTED have the sender's time before the topic: 8 bytes that only the sender reads.
 """
 
 import struct
@@ -14,17 +14,17 @@ from nodes.protocol.wire import WireError, encode_topic
 
 
 class TopicControl(IntEnum):
-    """One byte."""
+    """The kinds of control messages, one byte each."""
 
     STOP = 1  # nobody subscribes: send nothing
     GO = 2  # somebody does
     ASK = 3  # to a neighbour: are you stopped?
     STOPPED = 4  # I am
     GOING = 5  # I am not
-    LOOK = 6  # to the rendezvous point: the publishers do not agree, look and tell us all
-    QUESTION = 7  # to all who publish: words of the layer above
-    WANTED = 8  # to the rendezvous point: is there really nobody who subscribes?
-    UNWANTED = 9  # nobody; when you asked this, or later
+    LOOK = 6  # to the rendezvous point: the publishers do not agree; check, and notify all of them
+    QUESTION = 7  # to all publishers: a payload of the layer above
+    WANTED = 8  # to the rendezvous point: is there really no subscriber?
+    UNWANTED = 9  # the reply: there was none at the time of the question, or later
 
 
 def encode_control(control: TopicControl, topic: str) -> bytes:
@@ -37,7 +37,7 @@ def decode_control(data: bytes) -> tuple[TopicControl, str]:
     try:
         return TopicControl(data[0]), data[1:].decode()
     except (IndexError, ValueError):
-        raise WireError(f"{data[:20]!r} is no word about a topic") from None
+        raise WireError(f"{data[:20]!r} is no control message about a topic") from None
 
 
 _MOMENT = struct.Struct("!d")
@@ -76,7 +76,7 @@ def decode_question(data: bytes) -> tuple[str, bytes]:
 
 
 def write_question(topic: str, payload: bytes) -> bytes:
-    """Topic and words, without the byte in front."""
+    """Topic and payload, without the byte in front."""
     name = encode_topic(topic)
     return bytes([len(name)]) + name + payload
 
@@ -99,11 +99,13 @@ MOST_IN_ONE = 200  # contacts in a message
 
 
 class RosterControl(IntEnum):
-    """One byte in front of contacts; distinct from `Word`."""
+    """The kinds of control messages about participants, one byte each; distinct from `TopicControl`."""
 
     PRESENT = 101
     ABSENT = 102
-    ROSTER = 103  # what do you know? The one contact is the asker's
+    ROSTER = (
+        103  # asks for the participants that the receiver knows; the one contact is the sender's
+    )
 
 
 def encode_contacts(control: RosterControl, contacts: Iterable[Contact]) -> list[bytes]:
@@ -122,5 +124,5 @@ def is_roster_control(data: bytes) -> bool:
 def decode_contacts(data: bytes) -> tuple[RosterControl, tuple[Contact, ...]]:
     """From bytes; WireError if they are none."""
     if not is_roster_control(data):
-        raise WireError(f"{data[:20]!r} is no word about participants")
+        raise WireError(f"{data[:20]!r} is no control message about participants")
     return RosterControl(data[0]), read_contacts(data[1:])

@@ -10,8 +10,8 @@ If `flags` has PLACED, a publication's place follows the topic: the number of it
 each (`nodes.protocol.space` says what they mean).
 If it has ROUTED, a routing section follows, before the payload: its length in 2 bytes, then at least one byte that only
 the overlay between brokers understands (which part of a range the receiver is to serve, for example).
-A publication with CUSTODY is answered with TAKEN by whoever gets it, when it and all to whom it passed it on have it.
-One with REPEATED is meant for the receiver alone: it was published before, and is not passed on between brokers.
+The receiver of a publication with CUSTODY acknowledges it with TAKEN, when all nodes to which it forwarded it have it.
+One with REPEATED was published before and is for the receiver alone: brokers do not forward it to each other.
 The scapy layer (`testbed.capture.scapy_layer`) and the Spark decoder (`analysis.protocols.message_header`) are derived
 from `FIELDS`.
 """
@@ -75,22 +75,24 @@ MAX_MESSAGE_BYTES = (
     + MAX_ROUTING_BYTES
     + MAX_PAYLOAD_BYTES
 )
-MAX_SUBSCRIPTIONS = 1024  # topics that one node may want from its broker
+MAX_SUBSCRIPTIONS = 1024  # of one client
 
 
 class Kind(IntEnum):
     """What a message is for."""
 
     HELLO = 1  # first on each link, both ways; payload: JSON {"name", "lab"}
-    SUBSCRIBE = 2  # the sender wants the topic
-    SUBSCRIBED = 3  # the broker has it
+    SUBSCRIBE = 2  # the sender subscribes to the topic
+    SUBSCRIBED = 3  # the broker confirms it
     UNSUBSCRIBE = 4
     PUBLISH = 5
     OVERLAY = 6  # between brokers, about the overlay itself; payload: its own binary form
-    TAKEN = 7  # the message of this id is in good hands; payload: which copy (`nodes.overlay.reliability.custody`)
+    TAKEN = 7  # acknowledges the message of this id; payload: which copy (`nodes.overlay.reliability.custody`)
     ADVERTISE = 8  # the sender is going to publish on the topic
-    ADVERTISED = 9  # what it publishes there goes out at once from now on
-    MISSED = 10  # of what was published on the topic lately, the sender wants what it has not; payload: what it has
+    ADVERTISED = (
+        9  # the broker confirms it: publications on the topic are forwarded at once from now on
+    )
+    MISSED = 10  # asks for recent publications on the topic that the sender has not; payload: what it has
     BEAT = 11  # the sender is alive
     JOINED = (
         12  # several publications of one topic, between brokers; payload: `nodes.protocol.joined`
@@ -103,7 +105,7 @@ class WireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One overlay message. ROUTED and PLACED never stand in `flags` here: whether there are such sections says it."""
+    """One overlay message. `flags` never has ROUTED or PLACED here: the sections themselves set them on the wire."""
 
     kind: Kind
     priority: int = LOWEST_PRIORITY
@@ -119,12 +121,12 @@ class Message:
 
     @property
     def control(self) -> bool:
-        """Whether the two ends of a link need it to agree about the link; it goes before everything else."""
+        """Whether it is about the link and its subscriptions; it goes before everything else."""
         return self.kind not in (Kind.PUBLISH, Kind.JOINED) and not self.upkeep
 
     @property
     def upkeep(self) -> bool:
-        """Whether it keeps the overlay between brokers in order; that is repeated, and alerts do not wait for it."""
+        """Whether it maintains the overlay between brokers; it is repeated, and alerts do not wait for it."""
         return self.kind is Kind.OVERLAY
 
     @property

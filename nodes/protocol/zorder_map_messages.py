@@ -1,4 +1,4 @@
-"""What brokers of the map say to each other: one byte for the kind, then the fields in their order, big-endian.
+"""Control messages of the Z-order map: one byte for the kind, then the fields in their order, big-endian.
 
     point    1 byte of length, then the number          spans    2 bytes of count, then first and last point of each
     text     2 bytes of length, then UTF-8              entry    broker (4), version (8), flag, text
@@ -18,7 +18,7 @@ from nodes.protocol.wire import Kind, Message, WireError
 
 
 class Entry(NamedTuple):
-    """What a broker has said about one of its interests: by this version of its words it is wanted, or no more."""
+    """One interest of a broker: since this version the broker wants it, or wants it no more."""
 
     broker: int
     version: int
@@ -28,9 +28,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Carried to the owner of `first`: note the entry, and pass it on to the owners of the points up to `last`.
+    """Routed to the owner of `first`: record the entry, and pass it on to the owners of the points up to `last`.
 
-    `begin`: where the walk began. `late`: an owner on the way serves already, and did not know of it.
+    `begin`: where the walk began. `late`: an owner on the way served its points without knowing the entry.
     """
 
     begin: int
@@ -52,9 +52,9 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """These points are yours, or you know better than I whose they are; these entries are known there.
+    """Hands over these points with their entries, to their owner or to a node nearer to it.
 
-    `unsure`: others may be missing, as a broker has crashed: the roll is to be called.
+    `unsure`: entries may be missing, because a broker has crashed: all brokers must register again.
     """
 
     ticket: int
@@ -66,42 +66,42 @@ class Handover:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The handover with this ticket is my affair now."""
+    """Acknowledges the handover with this ticket."""
 
     ticket: int
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """These points are mine, as the ring says, and you had them or gave me my place: where are they?"""
+    """Asks for points that the sender owns by the ring, and that the receiver had or split."""
 
     spans: Spans
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """I have them, or wait for them myself: they are coming; but for these, of which I know nothing."""
+    """The reply: the sender has the points or waits for them itself, except these, which it does not know."""
 
     unknown: Spans
 
 
 @dataclass(frozen=True, slots=True)
 class RollCall:
-    """To all brokers, or to one: whoever wants something at these points registers again."""
+    """To all brokers, or to one: register your interests at these points again."""
 
     spans: Spans
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """What I registered before this version is void: I have begun anew."""
+    """Cancels what the sender registered before this version: it has restarted."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """To all brokers: words of the layer above, for those who publish what the interest is about."""
+    """To all brokers: a payload of the layer above, for the publishers of the interest's topic."""
 
     text: str
     payload: bytes
@@ -109,7 +109,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Passed on at random so many steps; whoever has it then tells the asker its load."""
+    """Passed on at random so many steps; the last node reports its load to the asker."""
 
     asker: int
     ticket: int
@@ -126,7 +126,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Relieve:
-    """To a light broker: give your area up, and take half of that one's, which has this load."""
+    """To a light broker: give up your area, and take half of the area of the heavy broker, which has this load."""
 
     heavy: int
     load: int
@@ -134,12 +134,12 @@ class Relieve:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """To a heavy broker: I would take half of your area."""
+    """To a heavy broker: the sender offers to take half of its area."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Begin at this point."""
+    """The reply: begin at this point."""
 
     at: int
 
@@ -242,9 +242,9 @@ def encode_message(message: MapMessage) -> bytes:
 
 
 def decode_message(data: bytes, bits: int) -> MapMessage:
-    """From bytes; WireError if they are none, or tell of points that the space of so many bits has not."""
+    """From bytes; WireError if they are none, or have points outside the space of so many bits."""
     if not data or data[0] not in FORMS:
-        raise WireError(f"{data[:20]!r} is no word of the map")
+        raise WireError(f"{data[:20]!r} is no control message of the map")
     kind, forms = FORMS[data[0]]
     reader = Reader(data[1:])
     values = [form.read(reader) for form in forms]
@@ -287,7 +287,7 @@ _ROUTING_SECTION = struct.Struct("!BBI")
 
 
 def routing_section(message: Message) -> RoutingSection:
-    """Where the publication goes; WireError if it is none, or does not say."""
+    """The routing section of a publication; WireError if it has none."""
     if message.kind is not Kind.PUBLISH or len(message.routing) != _ROUTING_SECTION.size:
         raise WireError(f"{message.kind.name} without the routing of the map")
     toward, hops, attempt = _ROUTING_SECTION.unpack(message.routing)

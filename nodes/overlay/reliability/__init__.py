@@ -1,1 +1,1 @@
-"""That nothing is lost or handed over twice: custody, outbox, dedup window, heartbeat, digest. Pure."""
+"""No publication is lost or delivered twice: custody, outbox, dedup window, heartbeat, digest. Pure."""

@@ -1,8 +1,8 @@
-"""TAKEN: the answer to a publication with custody, and which copy of it is meant.
+"""TAKEN: the acknowledgement of a publication with custody, and which copy of it is acknowledged.
 
-A broker may get the same publication several times, for several parts of the overlay, with other routing sections; or
-once more with the same one, when it has gone round while the brokers did not agree on the way. A checksum of hops and
-routing section tells the copies apart. One that is sent again is the same copy.
+A broker may get several copies of one publication: for several parts of the overlay, with different routing sections;
+or with the same section, when the copy went round while the brokers did not agree on the route. A checksum of hops and
+routing section identifies the copy. A copy that is sent again has the same checksum.
 """
 
 import struct
@@ -18,7 +18,7 @@ _KIND, _FLAGS = (
 
 
 def has_custody(message: Message) -> bool:
-    """Whether it is a publication that is answered with TAKEN."""
+    """Whether it is a publication that its receiver acknowledges with TAKEN."""
     return message.kind is Kind.PUBLISH and bool(message.flags & CUSTODY)
 
 
@@ -29,12 +29,12 @@ def encoded_with_custody(data: bytes) -> bool:
 
 
 def copy_checksum(message: Message) -> int:
-    """What tells this copy of a publication from others."""
+    """The checksum that identifies this copy of a publication."""
     return crc32(message.routing, message.hops)
 
 
 def acknowledgement(number: int, message: Message) -> Message:
-    """The answer of the node of this number to this copy."""
+    """The acknowledgement of this copy by the node of this number."""
     return Message(
         Kind.TAKEN,
         origin=number,
@@ -44,7 +44,7 @@ def acknowledgement(number: int, message: Message) -> Message:
 
 
 def acknowledged_copy(ack: Message) -> int:
-    """The mark of the copy that a TAKEN means; WireError if it does not say."""
+    """The checksum of the copy that a TAKEN acknowledges; WireError if its payload has another length."""
     if len(ack.payload) != _CHECKSUM.size:
         raise WireError(f"TAKEN with {len(ack.payload)} bytes of payload; it has {_CHECKSUM.size}")
     checksum: int = _CHECKSUM.unpack(ack.payload)[0]

@@ -1,9 +1,9 @@
-"""Which messages were here already, in little memory: per origin the newest counters as bits of one number.
+"""Dedup window: the newest counters of each origin, as the bits of one number.
 
 Ids come from `wire.message_id`: origin above, counter below. Counters of one origin arrive almost in order, so a
-window of the newest 1,024 tells repetitions apart (as IPsec does, RFC 4303, 3.4.3). An id from before the window counts
-as new: to hear an alert twice is better than to miss it. For the same reason the origins heard of longest ago may be
-forgotten, when there are too many: nobody who makes origins up can fill the memory.
+window of the newest 1,024 recognises repetitions (as IPsec does, RFC 4303, 3.4.3). An id from before the window counts
+as new: it is better to deliver an alert twice than to lose it. The window has a maximum number of origins, so that
+invented origins cannot fill the memory; it forgets the origin whose last message is the oldest.
 """
 
 from collections import OrderedDict
@@ -15,10 +15,10 @@ MAX_ORIGINS = 4096  # about 1.5 MiB
 
 
 class DedupWindow:
-    """A memory of message ids."""
+    """The message ids that this node has received."""
 
     def __init__(self) -> None:
-        # origin -> newest counter, bit i: newest - i; the origin heard of last stands last
+        # origin -> newest counter, bit i: newest - i; the origin of the newest message is the last entry
         self._origins: OrderedDict[int, tuple[int, int]] = OrderedDict()
 
     @property
@@ -27,7 +27,7 @@ class DedupWindow:
         return len(self._origins)
 
     def add(self, message_id: int) -> bool:
-        """Remember the id; whether it is new."""
+        """Record the id; return whether it is new."""
         origin, counter = message_id >> 32, message_id & 0xFFFFFFFF
         newest, bits = self._origins.get(origin, (counter, 0))
         if counter > newest:
@@ -44,17 +44,15 @@ class DedupWindow:
         return new
 
 
-# Which publications with custody a node was handed, so that it can say what it has, and knows what comes again.
-#
-# `Seen` remembers the newest counters of each origin; a publication with custody may come again when thousands of
-# others have been published since. So these are remembered one by one, whatever their age, as far as there is room.
+# Publications with custody are recorded one by one, because one may come again after thousands of others, when the
+# dedup window has moved on. The node also reports these records to its broker, which then sends what is missing.
 
 
 MAX_RECENT_DELIVERIES = 8192
 
 
 class DeliveryRecord(NamedTuple):
-    """A publication that was handed to the application."""
+    """A publication that was delivered to the application."""
 
     message_id: int
     topic: str
@@ -63,7 +61,7 @@ class DeliveryRecord(NamedTuple):
 
 
 class RecentDeliveries:
-    """The newest of them."""
+    """The newest deliveries with custody."""
 
     def __init__(self) -> None:
         self._deliveries: OrderedDict[int, DeliveryRecord] = OrderedDict()
@@ -72,14 +70,14 @@ class RecentDeliveries:
         return message_id in self._deliveries
 
     def add(self, delivery: DeliveryRecord) -> None:
-        """Remember it as the newest."""
+        """Record it as the newest."""
         self._deliveries[delivery.message_id] = delivery
         self._deliveries.move_to_end(delivery.message_id)
         if len(self._deliveries) > MAX_RECENT_DELIVERIES:
             self._deliveries.popitem(last=False)
 
     def since(self, when: float, topics: Iterable[str]) -> dict[str, list[int]]:
-        """The ids of what was heard on each of these topics since then, the newest first."""
+        """The ids of what was delivered on each of these topics since then, the newest first."""
         found: dict[str, list[int]] = {topic: [] for topic in topics}
         for delivery in reversed(self._deliveries.values()):
             if delivery.at >= when and delivery.topic in found:

@@ -1,10 +1,10 @@
-"""What a node has, in few bytes: the ids of publications, as runs of consecutive counters of each origin.
+"""Digest: the ids of the publications that a node has, as runs of consecutive counters of each origin.
 
     origin (4 bytes) | number of runs (1) | for each run: how many counters it leaves out, its length - 1
 
-The numbers of a run have 7 bits a byte, the lowest first, the highest bit saying that more follow. Counters count all
-that an origin publishes, on whatever topic and level, so those that a node has of one topic lie far apart or close
-together; runs say either exactly. Who has more than fits says what it heard of last: of the rest some may come twice.
+The numbers of a run have 7 bits a byte, the lowest first; the highest bit says that more follow. A counter counts all
+publications of an origin, on every topic and level, so the counters of one topic may lie far apart or close together;
+runs describe both exactly. A node that has more than fits reports the newest; some of the rest may come twice.
 """
 
 import struct
@@ -22,7 +22,7 @@ Run = tuple[int, int]  # first and last counter
 
 
 class Digest:
-    """What another node has, as it says itself."""
+    """The publications that another node has, as it reports."""
 
     def __init__(self, runs: Mapping[int, Sequence[Run]] | None = None) -> None:
         self._runs = dict(runs or {})  # origin -> runs
@@ -34,14 +34,14 @@ class Digest:
 
 
 def encode(ids: Sequence[int]) -> bytes:
-    """What to say to others; `ids` has what was heard of last in front, the rest is left out if there is no room."""
+    """The digest of these ids, the newest first; the oldest are left out if they do not fit."""
     while len(data := _encoded(ids)) > MAX_DIGEST_BYTES:
         ids = ids[: len(ids) * 3 // 4]
     return data
 
 
 def decode(data: bytes) -> Digest:
-    """What another node has; WireError for bytes that `encode` does not make."""
+    """The digest of another node; WireError for bytes that `encode` does not make."""
     if len(data) > MAX_DIGEST_BYTES:
         raise WireError(f"{len(data)} bytes of digest; at most {MAX_DIGEST_BYTES} are possible")
     runs: dict[int, list[Run]] = {}

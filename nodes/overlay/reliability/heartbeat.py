@@ -1,12 +1,12 @@
-"""Signs of life: whom to ask for one, and who is dead.
+"""Heartbeats: which silent peers to probe, and which are dead.
 
-    heard ---- interval ----> ask ---- beat_s ----> ask ---- beat_s ----> dead
+    received ---- interval ----> probe ---- beat_s ----> probe ---- beat_s ----> dead
 
-Anything that comes from a peer is a sign of life. The interval is so long that all that is asked and answered on the
-links of a node keeps to `beat_budget`, but at least `beat_s`. A peer that has something to answer and says nothing at
-all for `beat_s` is asked as well: a link that matters now is watched closely.
-Who is asked answers with a beat, unless it has sent something within the last `beat_s`: the asker, who has heard
-nothing for longer than that, asked before this came.
+Everything that a peer sends shows that it is alive. The interval is at least `beat_s`, and so long that all probes and
+replies on the links of a node keep to `beat_budget`. A node also probes a peer that owes it a reply and sends nothing
+for `beat_s`: such a link is in use now and is watched closely.
+A probed peer replies with a heartbeat, unless it has sent something within the last `beat_s`: then the probe left
+before that message arrived.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import Kind, Message
 
 QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
-FOUND = b"!"  # the same, to another broker: you were lost to me, and are there again
-# What a question costs on a link, both ways: itself, the answer, and TCP's acknowledgement of that, as Ethernet frames.
-# A beat is header and payload in a WebSocket frame with mask; TCP has time stamps.
+FOUND = b"!"  # the same, to another broker that was unreachable and is reachable again
+# Bytes of a probe on a link, both ways: the probe, the reply, and TCP's acknowledgement of it, as Ethernet frames.
+# A heartbeat is header and payload in a WebSocket frame with mask; TCP has time stamps.
 FRAME = 66
 EXCHANGE_COST = (28 + 1 + 6 + FRAME) + (28 + 6 + FRAME) + FRAME
 QUESTIONS = 2  # without an answer, then the peer is dead
@@ -32,12 +32,12 @@ def heartbeat_message(number: int, payload: bytes) -> Message:
 
 
 def awaits_answer(message: Message) -> bool:
-    """Whether a peer that lives says something to this."""
+    """Whether a living peer answers this message."""
     return has_custody(message) or (message.kind is Kind.BEAT and message.payload == QUESTION)
 
 
 class Due(NamedTuple):
-    """What is to be done about silent peers."""
+    """Silent peers: those to probe, and those that are dead."""
 
     ask: tuple[Peer, ...] = ()
     dead: tuple[Peer, ...] = ()
@@ -46,14 +46,14 @@ class Due(NamedTuple):
 @dataclass(slots=True)
 class _Silence:
     received_at: float
-    next_at: float  # when something is due, if nothing is heard
-    asked: int = 0  # questions since it was last heard
+    next_at: float  # when a probe or a verdict is due, if nothing is received
+    asked: int = 0  # probes since something was last received
     sent_at: float | None = None
-    awaited_from: float | None = None  # since then an answer is due, and nothing was heard
+    awaited_from: float | None = None  # since then a reply is due, and nothing was received
 
 
 class Heartbeats:
-    """The links of one node."""
+    """The heartbeats of all links of one node."""
 
     def __init__(self, reliability: ReliabilitySettings) -> None:
         self._beat_s = reliability.beat_s
@@ -63,26 +63,26 @@ class Heartbeats:
 
     @property
     def interval(self) -> float:
-        """How long a peer may be silent until it is asked; 0 if nobody is ever asked."""
+        """How long a peer may be silent until it is probed; 0 if no peer is ever probed."""
         if self._beat_s is None:
             return 0.0
         return max(self._beat_s, len(self._links) * EXCHANGE_COST / self._budget)
 
     def up(self, peer: Peer, now: float) -> None:
-        """There is a link to the peer."""
+        """A link to the peer is up."""
         if self._beat_s is None:
             return
         silence = self._links[peer] = _Silence(now, now)
         self._ask_at(silence, now + self.interval)
 
     def down(self, peer: Peer) -> None:
-        """There is none any more."""
+        """The link to the peer is down."""
         self._links.pop(peer, None)
         if not self._links:
             self._next_check_at = None
 
     def received(self, peer: Peer, at: float) -> None:
-        """Something came from the peer, whatever it was; also correct when told late or twice."""
+        """The peer sent something, at this time; a late or repeated call does no harm."""
         silence = self._links.get(peer)
         if silence is not None and at > silence.received_at:
             silence.received_at = at
@@ -93,7 +93,7 @@ class Heartbeats:
             self._watch_closely(silence)
 
     def sent(self, peer: Peer, now: float, *, awaits: bool = False) -> None:
-        """Something was sent to the peer, whatever it was; perhaps something that it will answer."""
+        """This node sent something to the peer; `awaits`: something that the peer answers."""
         if (silence := self._links.get(peer)) is None:
             return
         silence.sent_at = now
@@ -111,18 +111,18 @@ class Heartbeats:
             self._next_check_at = at
 
     def must_answer(self, peer: Peer, now: float) -> bool:
-        """Whether a question that came just now needs an answer of its own."""
+        """Whether a probe that came just now needs a reply of its own."""
         silence = self._links.get(peer)
         if silence is None or silence.sent_at is None or self._beat_s is None:
             return True
         return now - silence.sent_at >= self._beat_s
 
     def next_deadline(self) -> float | None:
-        """When `due` wants to be asked; nothing is due before, and perhaps nothing then."""
+        """When to call `due` next; nothing is due before, and perhaps nothing then."""
         return self._next_check_at
 
     def due(self, now: float) -> Due:
-        """Whom to ask now, and who is dead; the dead are no longer watched."""
+        """The peers to probe now, and those that are dead; the links of the dead are forgotten."""
         if self._next_check_at is None or self._beat_s is None or now < self._next_check_at:
             return Due()
         ask, dead = [], []

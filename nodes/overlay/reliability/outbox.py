@@ -1,7 +1,7 @@
-"""What a node has published with custody: what nobody has taken yet, and what was taken lately.
+"""The outbox: publications with custody that no broker has acknowledged yet, and those acknowledged lately.
 
-Memory is bounded. If there is no room for a message, the newest of the lowest level below its own make room; if that
-would not be enough, it is not kept itself.
+Memory is bounded. If a message does not fit, the outbox evicts the newest messages of the lowest level below its own;
+if that would not be enough, it does not store the message.
 """
 
 from collections import OrderedDict
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from nodes.protocol.wire import MAX_MESSAGE_BYTES, Message
 
-RETRY_S = 60.0  # what nobody takes is sent again after this time, then after twice as long
+RETRY_S = 60.0  # a message without acknowledgement is sent again after this time, then after twice as long
 MAX_OUTBOX_BYTES = (
     MAX_MESSAGE_BYTES  # as in a queue: the largest message fits, if nothing else waits
 )
 OVERHEAD = 400  # bytes that a message takes besides its topic and payload
 MAX_REPEATED = 64
-MAX_REPEATED_BYTES = 64 * 1024  # of all; they go over a narrow line before new ones
+MAX_REPEATED_BYTES = 64 * 1024  # of all; they go over a narrow link before new ones
 MAX_REPEATED_SIZE = 8 * 1024  # of one
 
 
@@ -34,14 +34,14 @@ class _Pending:
 
 
 class Admission(NamedTuple):
-    """Whether a message was kept, and which others had to go for it."""
+    """Whether a message was stored, and which others were evicted for it."""
 
     stored: bool
     evicted: tuple[Message, ...] = ()
 
 
 class Outbox:
-    """Publications that nobody has taken yet."""
+    """Publications without an acknowledgement."""
 
     def __init__(self, limit: int = MAX_OUTBOX_BYTES + OVERHEAD) -> None:
         self._limit = limit
@@ -56,7 +56,7 @@ class Outbox:
         return message_id in self._pending
 
     def add(self, message: Message) -> Admission:
-        """Keep a message until somebody takes it."""
+        """Store a message until it is acknowledged."""
         if message.message_id in self._pending:
             return Admission(True)
         too_much = self._bytes + size_of(message) - self._limit
@@ -70,7 +70,7 @@ class Outbox:
         return Admission(True, tuple(evicted))
 
     def remove(self, message_id: int) -> Message | None:
-        """Somebody has taken it; None if it was not owed."""
+        """The message is acknowledged; None if it is not in the outbox."""
         pending = self._pending.pop(message_id, None)
         if pending is None:
             return None
@@ -78,14 +78,14 @@ class Outbox:
         return pending.message
 
     def sent(self, message_id: int, now: float) -> None:
-        """It was sent over a link that was not there before, or for the first time."""
+        """The message was sent for the first time, or over a new link."""
         pending = self._pending[message_id]
         pending.wait = RETRY_S
         pending.retry_at = now + RETRY_S
         self._next_check_at = min(self._next_check_at, pending.retry_at)
 
     def link_lost(self) -> None:
-        """What was sent may be lost; nothing is sent again before there is a link."""
+        """The link is down: messages on it may be lost; nothing is sent again before there is a new link."""
         for pending in self._pending.values():
             pending.retry_at = inf
         self._next_check_at = inf
@@ -96,11 +96,11 @@ class Outbox:
         return sorted(messages, key=lambda message: -message.priority)
 
     def next_deadline(self) -> float | None:
-        """When `due` wants to be asked; perhaps nothing is due then."""
+        """When to call `due` next; perhaps nothing is due then."""
         return None if self._next_check_at == inf else self._next_check_at
 
     def due(self, now: float) -> list[Message]:
-        """What is to be sent again, although the link is there: it may have been dropped on the way."""
+        """The messages to send again although the link is up: they may have been dropped on the way."""
         if now < self._next_check_at:
             return []
         retried = [each for each in self._pending.values() if each.retry_at <= now]
@@ -111,7 +111,7 @@ class Outbox:
         return [pending.message for pending in retried]
 
     def _less_urgent(self, level: int, too_much: int) -> list[Message]:
-        """Enough to make room, if there is enough: the lowest level first, the newest of it first."""
+        """Messages to evict, the lowest level first and the newest of it first; maybe not enough of them."""
         below = [each.message for each in self._pending.values() if each.message.priority < level]
         evicted = []
         below.reverse()
@@ -125,15 +125,15 @@ class Outbox:
 
 
 class RecentlyAcknowledged:
-    """Publications that others have taken; a broker that comes new may want to remember them, too."""
+    """Publications that were acknowledged lately; the node repeats them to a new broker, which remembers them, too."""
 
     def __init__(self, retain_s: float) -> None:
         self._retain_s = retain_s
-        self._messages: OrderedDict[int, tuple[float, Message]] = OrderedDict()  # taken at
+        self._messages: OrderedDict[int, tuple[float, Message]] = OrderedDict()  # when acknowledged
         self._bytes = 0
 
     def add(self, message: Message, now: float) -> None:
-        """It was taken just now; a large one is not kept."""
+        """The message was acknowledged just now; a large one is not stored."""
         if message.message_id in self._messages or size_of(message) > MAX_REPEATED_SIZE:
             return
         self._messages[message.message_id] = (now, message)
@@ -141,7 +141,7 @@ class RecentlyAcknowledged:
         self._forget(now)
 
     def newest(self, now: float) -> list[Message]:
-        """In the order in which they were taken."""
+        """All of them, in the order of their acknowledgements."""
         self._forget(now)
         return [message for _, message in self._messages.values()]
 

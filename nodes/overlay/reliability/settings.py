@@ -1,7 +1,7 @@
-"""What an overlay promises its publications, as parameters of its method: one table for brokers and for the edge.
+"""Reliability settings: the parameters of an overlay method that brokers and clients share.
 
-All other parameters of a method belong to the overlay between the brokers. A star promises nothing of this by itself:
-its bytes are those of the publications alone.
+All other parameters of a method belong to the overlay between the brokers. A star has no custody and no heartbeats
+unless its parameters ask for them: its bytes are those of the publications alone.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ MAX_LINKS = 24
 
 @dataclass(frozen=True, slots=True)
 class ReliabilitySettings:
-    """What every node of an overlay keeps to."""
+    """The settings that every node of an overlay has."""
 
     custody_from: int | None = CUSTODY_FROM  # the lowest level with custody; None: no level has it
-    retain_s: float = RETAIN_S  # publications with custody are remembered so long
-    beat_s: float | None = BEAT_S  # a link that is silent for so long is asked; None: never
-    beat_budget: int = BEAT_BUDGET  # bytes/s that the beats of a node may cost
+    retain_s: float = RETAIN_S  # how long publications with custody are remembered
+    beat_s: float | None = BEAT_S  # a peer that is silent for so long is probed; None: never
+    beat_budget: int = BEAT_BUDGET  # bytes/s that the heartbeats of a node may cost
     max_links: int = MAX_LINKS  # to other brokers
-    advertise: bool = True  # brokers want to know early what will be published
+    advertise: bool = True  # clients announce the topics on which they will publish
 
     def custody(self, level: int) -> bool:
         """Whether publications of this level travel with custody."""
@@ -39,7 +39,7 @@ class ReliabilitySettings:
 
 
 def reliability_settings(method: str, parameters: Mapping[str, Any]) -> ReliabilitySettings:
-    """From a method's parameters, of which the others are left alone; ParameterError if one is wrong."""
+    """The settings in a method's parameters, the others are ignored; ParameterError if a value is wrong."""
     reliable = method != STAR
     heartbeats = reliable or "beat_s" in parameters
     return ReliabilitySettings(
