@@ -1,4 +1,4 @@
-"""A broker: it listens, and its overlay core decides who gets what."""
+"""A broker: it accepts links, and its overlay core decides which nodes get a message."""
 
 import asyncio
 import time
@@ -35,11 +35,11 @@ from nodes.runtime.node import Node, NodeFailed
 from nodes.runtime.peer_links import PeerLinks
 from nodes.runtime.udp_acks import AckSocket
 
-# Who stands at a broker's door: connections whose peer has not given its proof. Pure.
+# Connections whose peer has not given its proof yet. Pure.
 #
-# There is room for a number of them. When it is full, the newest takes the place of the one that has stood there for
-# longest among those from the address that has most: who comes with thousands takes the places of its own.
-# What is said of those who are turned away has its limit too, so that they cannot fill the disk.
+# Their number is limited. At the limit, the newest replaces the oldest connection of the address that has most: an
+# address that opens thousands replaces its own. Log records about refused connections are limited, too, so that they
+# cannot fill the disk.
 
 
 MAX_PENDING = 256  # a lab's nodes may all come at once
@@ -51,7 +51,7 @@ Pending = TypeVar("Pending", bound=Hashable)
 
 
 class PendingConnections(Generic[Pending]):
-    """The visitors, by address, each address's longest waiting first."""
+    """The pending connections by address, the oldest of each address first."""
 
     def __init__(self, capacity: int = MAX_PENDING) -> None:
         self._capacity = capacity
@@ -62,7 +62,7 @@ class PendingConnections(Generic[Pending]):
         return len(self._addresses)
 
     def admit(self, connection: Pending, address: str) -> Pending | None:
-        """Somebody comes; who has to go for it."""
+        """Add a connection; the one that has to be closed for it."""
         self._addresses[connection] = address
         self._by_address.setdefault(address, {})[connection] = None
         if len(self._addresses) <= self._capacity:
@@ -73,7 +73,7 @@ class PendingConnections(Generic[Pending]):
         return longest
 
     def leave(self, connection: Pending) -> None:
-        """It has given its proof, or is gone."""
+        """The connection has given its proof, or has ended."""
         if (address := self._addresses.pop(connection, None)) is None:
             return
         group = self._by_address[address]
@@ -83,7 +83,7 @@ class PendingConnections(Generic[Pending]):
 
 
 class LogRateLimit:
-    """Which of many equal events are worth a line: some at once, then one a second."""
+    """A token bucket for equal log records: a burst, then one a second."""
 
     def __init__(self) -> None:
         self._tokens = float(LOG_BURST)
@@ -91,7 +91,7 @@ class LogRateLimit:
         self._suppressed = 0
 
     def allow(self, now: float) -> int | None:
-        """How many went unsaid before this one, if this one is to be said."""
+        """The number of records suppressed before this one; None: suppress this one, too."""
         self._tokens = min(LOG_BURST, self._tokens + (now - self._at) * LOG_RATE_PER_S)
         self._at = now
         if self._tokens < 1:
@@ -106,12 +106,13 @@ STOPS = "the broker stops"
 
 
 class LinkDeclined(Exception):
-    """The peer is who it says, but no link is wanted now; the text says why."""
+    """The peer has proven its name, but this broker takes no link from it now; the text says why."""
 
 
 class IncomingConnection(LinkConnection, ServerConnection):
-    """A connection from a guest. `on_arrival` and `on_end` are told of it; `on_bad_handshake`, if it does not speak
-    WebSocket. One that goes without a word is none: so does a broker that has got its link by another connection."""
+    """A connection from another node. It calls `on_arrival` and `on_end`, and `on_bad_handshake` if the peer does not
+    speak WebSocket. A peer that closes before it sends anything is no such case: a broker does so when it has got its
+    link by another connection."""
 
     on_arrival: "Callable[[IncomingConnection], None] | None" = None
     on_end: "Callable[[IncomingConnection], None]"
@@ -180,7 +181,7 @@ class Broker(Node):
             )
         except OSError as error:
             raise NodeFailed(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
-        self.perform(self.core.on_deadline(self.now()))  # a core may have plans from the beginning
+        self.perform(self.core.on_deadline(self.now()))  # a core may have something due at once
 
     # Links
 
@@ -206,7 +207,7 @@ class Broker(Node):
         return (Dropped(data, message.priority, f"there is no link to {peer}"),)
 
     def _unreachable(self, peer: str, reason: str) -> None:
-        if reason != self._problems.get(peer):  # one that is away for long: one line
+        if reason != self._problems.get(peer):  # log a long absence once
             self.log.write("unreachable", peer=peer, reason=reason)
         self._problems[peer] = reason
         self.perform(self.core.on_unreachable(peer, self.now()))
@@ -222,7 +223,7 @@ class Broker(Node):
         if (older := self.links.get(peer)) is not None and older.closed_by_peer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ORDERLY_CLOSE_S):
-                    await older.ended.wait()  # what is queued on it goes over this one
+                    await older.ended.wait()  # its queued messages go over the new link
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)
@@ -243,7 +244,7 @@ class Broker(Node):
     def _method_of(self, peer: str) -> LinkMethod:
         return self._methods.get(peer, self._default)
 
-    # Who comes
+    # Incoming connections
 
     def _connection(self, *arguments: Any, **more: Any) -> IncomingConnection:
         connection = IncomingConnection(*arguments, **more)
@@ -261,13 +262,13 @@ class Broker(Node):
 
     def _refuse_connection(self, connection: ServerConnection, reason: str) -> None:
         if self.state is not State.RUNNING:
-            return  # a node that stops ends connections itself
+            return  # a stopping node ends connections itself
         if (suppressed := self._log_limit.allow(self.now())) is not None:
             more = {"unsaid": suppressed} if suppressed else {}
             self.log.write("refuse", peer=_address(connection), reason=reason, **more)
 
     async def _handshake(self, connection: IncomingConnection) -> str | None:
-        """Hear HELLO, answer HELLO, hear the proof; the peer's name, or None if it may not stay."""
+        """Receive HELLO, reply with HELLO, check the proof; the peer's name, or None if the connection is refused."""
         host = runtime_handshake.Host(
             runtime_handshake.Identity.of(self.config), runtime_handshake.new_nonce()
         )
@@ -304,7 +305,7 @@ class Broker(Node):
         if self._leaving and not self._peer_links.knows(peer):
             raise LinkDeclined(STOPS)
 
-    # The end
+    # Stopping
 
     def begin_stop(self) -> None:
         self._leaving = True
@@ -312,7 +313,7 @@ class Broker(Node):
             self.perform(self.core.leave(self.now()))
 
     def unfinished(self) -> bool:
-        """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
+        """Close each client's link when its queue is empty; the core needs other brokers until it has left."""
         for peer, link in self.links.items():
             if link.idle and not self._peer_links.knows(peer):
                 link.end(STOPS, GOING_AWAY)

@@ -1,7 +1,7 @@
 """What sensors and subscribers share: one link, to one broker after the other, made again whenever it breaks.
 
-The queue to the broker outlives the connection: what is published in between goes out, in order, after the reconnect.
-Publications with custody leave the queue with the connection: the core keeps them and sends them again.
+The queue to the broker outlives the connection: publications from in between go out, in order, after the reconnect.
+Publications with custody leave the queue when the connection ends: the core stores them and sends them again.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from nodes.runtime.node import Node
 
 
 class Client(Node):
-    """A node at the edge."""
+    """A sensor or subscriber."""
 
     core: Edge
 
@@ -87,13 +87,13 @@ class Client(Node):
                 await asyncio.sleep(wait)
 
     async def _connect(self) -> Link | None:
-        """A link to the broker whose turn it is; None: it cannot be reached."""
+        """A link to the selected broker; None if it cannot be reached."""
         broker = self._selection.next
         try:
             link = await dial(self.config, broker, self._method, self._queue)
         except FAILURES as error:
             problem = str(error) or type(error).__name__
-            if problem != self._problems.get(broker.name):  # one that is away for long: one line
+            if problem != self._problems.get(broker.name):  # log a long absence once
                 event = "refuse" if isinstance(error, handshake.HandshakeError) else "unreachable"
                 self.log.write(event, peer=broker.name, reason=problem)
             self._problems[broker.name] = problem

@@ -1,4 +1,4 @@
-"""node.json: what the orchestrator tells a node, checked before anything is done."""
+"""node.json: the configuration that the orchestrator writes for a node, and its checks."""
 
 import json
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """Everything a node is told."""
+    """The whole configuration of a node."""
 
     lab: str
     run: str
@@ -65,8 +65,8 @@ class NodeConfig:
     seeds: tuple[str, ...]  # a broker's: names of those through which it joins
     topics: tuple[str, ...]  # what a subscriber wants: topics, or texts of other interests
     dimensions: int  # of the places of publications; 0: nothing has a place in this lab
-    secret: bytes  # of the lab: who does not know it is refused
-    journal: str | None  # a sensor's: where it keeps what nobody has taken yet
+    secret: bytes  # of the lab: a node without it is refused
+    journal: str | None  # a sensor's: the file of its publications without an acknowledgement
 
     def station(self, incarnation: int = 0) -> Station:
         """The node as its overlay core sees it."""
@@ -140,7 +140,7 @@ def parse(data: Any) -> NodeConfig:
 
 
 class _Object:
-    """A JSON object whose members are taken out with a check; `where` names it in errors."""
+    """A JSON object with checked access to its members; `where` names it in errors."""
 
     def __init__(self, data: Any, where: str) -> None:
         if not isinstance(data, dict):

@@ -1,10 +1,10 @@
 """The WebSocket connection below a link, the same at both ends.
 
 Settings, and why:
-- no compression: captures must be readable, and bytes on the line must follow from the scenario alone;
-- no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections;
+- no compression: captures must be readable, and bytes on the link must follow from the scenario alone;
+- no WebSocket pings: on a narrow link with a long queue their replies come too late and end healthy connections;
   TCP itself finds a vanished peer, see `watch_for_vanished_peer`;
-- write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
+- write_limit 0: `send` returns when the kernel has all bytes, so "queued" counts only what the kernel has not;
 - no message longer than `wire.MAX_MESSAGE_BYTES`, and none longer than a HELLO before the peer has given its proof;
   a connection that brings one is ended when its head is read;
 - TCP_NODELAY, which asyncio sets by itself: a piece shorter than a packet must not wait for the one before it.
@@ -52,14 +52,15 @@ NOT_USED = "not used"  # why a link between brokers is closed in order, with NOR
 
 
 class LinkConnection(Connection):
-    """Carries chunks, and knows the line below.
+    """Carries chunks, and knows the socket below.
 
-    It also knows when the newest bytes were read: a message that came in a burst is not the later for those before
-    it. The receiving task empties the queue of frames before more bytes are read, so the time is right for each.
+    It also records when the newest bytes were read, so that the messages before it in a burst do not delay a message's
+    arrival time. The receiving task empties the queue of frames before more bytes are read, so the time is right for
+    each.
     """
 
     arrived_ns = 0
-    prompt_acks = False  # whether what was read is acknowledged at once
+    prompt_acks = False  # whether TCP acknowledges each read at once
     _may_read: int | None = BEFORE_PROOF_BYTES  # None: the peer has given its proof
     _held: bytes | None = (
         None  # what came behind its proof, before that was checked; None: nothing may
@@ -79,15 +80,15 @@ class LinkConnection(Connection):
         if self._held:
             self._hold()
         if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
-            self.transport.abort()  # it asks for answers (pings) that it does not read
+            self.transport.abort()  # the peer sends pings and does not read the pongs
 
     def expect_proof(self, size: int) -> None:
-        """The peer's next message has exactly so many bytes; what comes behind it waits for `trust`."""
+        """The peer's next message has exactly so many bytes; bytes behind it wait for `trust`."""
         self.protocol.max_message_size = size
         self._may_read, self._held = tcp_info.masked_frame(size), b""
 
     def trust(self) -> None:
-        """The peer has given its proof: from now on all that it sends is read."""
+        """The peer has given its proof: read everything that it sends from now on."""
         held, self._held, self._may_read = self._held or b"", None, None
         self.protocol.max_message_size = MAX_MESSAGE_BYTES
         if len(held) > BEFORE_PROOF_BYTES:
@@ -96,7 +97,7 @@ class LinkConnection(Connection):
             super().data_received(held)
 
     def _allowed(self, data: bytes) -> bytes:
-        """As much of it as may be read before the peer's proof was checked."""
+        """The part of the bytes that may be read before the peer's proof is checked."""
         assert self._may_read is not None
         if self.protocol.state not in (CONNECTING, OPEN):
             return data  # the library throws it away
@@ -159,14 +160,14 @@ class LinkConnection(Connection):
         raise self.close_exc
 
     async def close_orderly(self) -> None:
-        """Close it in order: what the peer has sent until it hears of that is waited for, as long as more comes."""
+        """Close it in order: wait for all that the peer sends until it gets the close frame, as long as bytes come."""
         self.close_timeout = None
         closing = asyncio.create_task(self.close(NORMAL, NOT_USED))
         await self._wait_for_close(lambda: self.traffic().received)
         await closing
 
     async def _wait_for_close(self, moved: Callable[[], int]) -> None:
-        """Returns when it has ended; it is cut off if nothing moves any more."""
+        """Return when the connection has ended; abort it if nothing moves any more."""
         while True:
             before = moved()
             try:
@@ -221,10 +222,10 @@ class LinkConnection(Connection):
 def watch_for_vanished_peer(sock: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:
     """Let TCP give up on a peer from which nothing came for two minutes, whether bytes are under way or not.
 
-    An idle line is probed by the keepalive (empty packets that wait behind nothing). While data is unacknowledged the
+    The keepalive probes an idle link (with empty packets that wait behind nothing). While data is unacknowledged the
     keepalive is silent, and without TCP_USER_TIMEOUT the kernel would repeat the data for a quarter of an hour.
-    120 s is above what RFC 1122 (4.2.3.5) asks for at least (100 s), and did not end a fully loaded line of 80 kbit/s
-    with 20 % loss each way (docs/nodes.md). Idle lines have the same time: the option overrules the number of probes.
+    120 s is above the minimum of RFC 1122 (4.2.3.5), 100 s, and did not end a fully loaded link of 80 kbit/s
+    with 20 % loss each way (docs/nodes.md). Idle links have the same time: the option overrules the number of probes.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
@@ -236,9 +237,9 @@ def watch_for_vanished_peer(sock: socket.socket, after_s: float = VANISHED_AFTER
 async def close(
     connection: Connection, reason: str, code: int, within_s: float = CLOSE_TIMEOUT_S
 ) -> None:
-    """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5).
+    """Close with a reason, cut to the 123 bytes that a close frame holds (RFC 6455, 5.5).
 
-    The library's own time limit begins when the close frame is with the kernel; on a jammed line it never is.
+    The library's own time limit begins when the kernel has the close frame; on a jammed link it never gets it.
     """
     connection.close_timeout = within_s
     short = reason.encode(errors="replace")[:123].decode(errors="ignore")

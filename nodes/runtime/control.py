@@ -13,7 +13,7 @@ LONGEST_LINE = 256 * 1024 * 1024  # a timeline of a million publications
 
 
 def respond(node: Node, request: Any) -> dict[str, Any]:
-    """What the node says to a question; never raises for a bad one."""
+    """The node's response to a request; it never raises for a bad one."""
     try:
         return {"ok": True, **_response(node, request)}
     except (Refused, NoTransition, InvalidPublication) as error:
@@ -41,7 +41,7 @@ def _response(node: Node, request: Any) -> dict[str, Any]:
 
 
 class ControlSocket:
-    """Listens and answers, as long as it is open."""
+    """Serves requests as long as it is open."""
 
     def __init__(self, path: str, node: Node) -> None:
         self._path = path
@@ -75,7 +75,7 @@ class ControlSocket:
                 writer.write(json.dumps(reply).encode() + b"\n")
                 await writer.drain()
         except (OSError, ValueError):
-            pass  # the other side is gone, or its line has no end: it gets no answer
+            pass  # the other side has disconnected, or its line has no end: it gets no response
         except asyncio.CancelledError:
             pass  # the node ends; Python 3.11 would print a traceback of it
         finally:

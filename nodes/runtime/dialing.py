@@ -20,7 +20,7 @@ from nodes.runtime.connection import (
 from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.udp_acks import AckSocket, LinkAcks
 
-ANSWER_WITHIN_S = 10.0  # a broker that lets us wait for longer, before or after the WebSocket handshake, is not there
+ANSWER_WITHIN_S = 10.0  # a broker that takes longer, before or after the WebSocket handshake, counts as unreachable
 FAILURES = (
     OSError,
     TimeoutError,
@@ -35,7 +35,7 @@ OTHER_WAY = (
 
 
 class SimultaneousCall(ConnectionError):
-    """The broker that was called is calling at the same time, and its connection is the one to keep."""
+    """The other broker connects at the same time, and its connection is the one to keep."""
 
 
 class DialledConnection(LinkConnection, ClientConnection):
@@ -43,13 +43,13 @@ class DialledConnection(LinkConnection, ClientConnection):
 
 
 class DialObserver(Protocol):
-    """Who wants to know how far a call is."""
+    """Follows the steps of a connection attempt."""
 
     def on_connected(self) -> None:
-        """Somebody is there; HELLO comes next."""
+        """The WebSocket connection is open; HELLO comes next."""
 
     async def before_proof(self) -> None:
-        """The broker has given its proof; when this returns it gets this side's, and the link stands."""
+        """The broker has given its proof; when this returns, this side sends its own, and the link is up."""
 
 
 async def dial(
@@ -59,7 +59,7 @@ async def dial(
     queue: Scheduler,
     observer: DialObserver | None = None,
 ) -> Link:
-    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had."""
+    """A link to this broker, with this queue in front of it; raises one of FAILURES if that fails."""
     connection = await connect(
         f"ws://{broker.at.host}:{broker.at.port}/",
         user_agent_header=None,
@@ -84,7 +84,7 @@ async def _handshake(
     method: LinkMethod,
     observer: DialObserver | None,
 ) -> None:
-    """Say HELLO, hear HELLO, give the proof."""
+    """Send HELLO, receive HELLO, send the proof."""
     caller = handshake.Caller(handshake.Identity.of(config), broker, handshake.new_nonce())
     try:
         await connection.send(caller.first())

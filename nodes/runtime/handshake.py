@@ -1,13 +1,13 @@
-"""HELLO: who is there, is it of this lab, and does it know the lab's secret? Pure: nonces are passed in.
+"""The HELLO handshake: each side proves its name and that it knows the lab's secret. Pure: nonces are passed in.
 
     caller                                    host (a broker)
     HELLO {name, lab, nonce}          -->
                                       <--     HELLO {name, lab, nonce, proof}
     HELLO {proof}                     -->     and the caller's messages may follow at once
 
-A proof is an HMAC-SHA256 with the lab's secret over the role of who gives it, both nonces, both names and the lab. So a
-recorded proof is worth nothing on another connection, and the host's proof cannot be sent back as the caller's.
-Who knows the secret may say that it is any node of the lab.
+A proof is an HMAC-SHA256 with the lab's secret over the sender's role, both nonces, both names and the lab. So a
+recorded proof is worth nothing on another connection, and a caller cannot send the host's proof back as its own.
+A node that knows the secret can take the name of any node of the lab.
 """
 
 import hmac
@@ -27,12 +27,12 @@ FIXED_NONCES = ("00" * _NONCE_BYTES, "11" * _NONCE_BYTES)  # caller's and host's
 
 
 class HandshakeError(Exception):
-    """The other side is not who may be here; the text says why."""
+    """The other side may not have a link; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a node says of itself, and the secret by which it is believed."""
+    """A node's name, number and lab, and the secret with which it proves them."""
 
     name: str
     number: int
@@ -51,7 +51,7 @@ def new_nonce() -> str:
 
 
 class Caller:
-    """The side that has connected, to the broker of this name."""
+    """The side that has connected to the broker of this name."""
 
     def __init__(self, own: Identity, broker: str, nonce: str) -> None:
         self._own = own
@@ -63,7 +63,7 @@ class Caller:
         return _encode_hello(self._own, _introduction(self._own, self._nonce))
 
     def answer(self, data: bytes | str) -> bytes:
-        """The second HELLO, if the host's was right; else Unwelcome."""
+        """The second HELLO, if the host's was right; else HandshakeError."""
         hello = _decode_hello(data)
         name, nonce = _introduced(hello, self._own, self._nonce)
         if name != self._broker:
@@ -74,7 +74,7 @@ class Caller:
 
 
 class Host:
-    """The broker to which somebody has connected."""
+    """The broker to which the caller has connected."""
 
     def __init__(self, own: Identity, nonce: str) -> None:
         self._own = own
@@ -82,7 +82,7 @@ class Host:
         self._caller: tuple[str, str] | None = None  # name, nonce
 
     def answer(self, data: bytes | str) -> tuple[str, bytes]:
-        """Who the caller says that it is, and what to answer; Unwelcome if it may not stay."""
+        """The name that the caller claims, and the reply; HandshakeError if it may not have a link."""
         caller = _introduced(_decode_hello(data), self._own, self._nonce)
         self._caller = caller
         proof = _proof("broker", self._own, caller, (self._own.name, self._nonce))
@@ -91,7 +91,7 @@ class Host:
         )
 
     def admit(self, data: bytes | str) -> str:
-        """The caller's name, now proven; else Unwelcome."""
+        """The caller's name, now proven; else HandshakeError."""
         hello = _decode_hello(data)
         if self._caller is None:
             raise HandshakeError("a proof before the first HELLO")
@@ -127,7 +127,7 @@ def _decode_hello(data: bytes | str) -> dict[str, Any]:
 
 
 def _introduced(hello: dict[str, Any], own: Identity, own_nonce: str) -> tuple[str, str]:
-    """Name and nonce of the other side, which has to be of the same lab, and not this node itself."""
+    """Name and nonce of the other side, which must be of the same lab and not this node itself."""
     try:
         name, lab, nonce = hello["name"], hello["lab"], hello["nonce"]
     except KeyError as error:
@@ -146,7 +146,7 @@ def _introduced(hello: dict[str, Any], own: Identity, own_nonce: str) -> tuple[s
 
 
 def _proof(role: str, own: Identity, caller: tuple[str, str], host: tuple[str, str]) -> str:
-    """As JSON, which is ASCII and without doubt about where one text ends and the next begins."""
+    """The HMAC over a JSON list, which is ASCII and shows where one text ends and the next begins."""
     fields = json.dumps([role, caller[1], host[1], caller[0], host[0], own.lab])
     return hmac.digest(own.secret, fields.encode(), "sha256").hex()
 

@@ -1,15 +1,16 @@
-"""A sensor's journal: what it has published with custody, on disk, for the time after a crash.
+"""A sensor's journal: its publications with custody, on disk, for the time after a crash.
 
-It has all that nobody has taken yet, and what was taken lately: after a crash that is repeated, as after any break.
+It has all publications without an acknowledgement, and those acknowledged lately, which the sensor repeats after a
+crash as after any break.
 
     what it is (1 byte) | length of the rest (4) | checksum (4) | the rest
 
-The first record says of which run the journal is; one of another run is begun anew. A message is on the disk when `add`
-returns; that it was taken is noted without waiting for the disk: after a crash it would be sent once too often, and
-that is recognised. A record torn by a crash or a full disk fails its checksum; it and all behind it count as not
+The first record names the run; a journal of another run is begun anew. A message is on the disk when `add` returns. An
+acknowledgement is written without waiting for the disk: after a crash the message would be sent once too often, and its
+receivers recognise that. A record torn by a crash or a full disk fails its checksum; it and all behind it count as not
 written.
 
-Only these need room: when most of the file is about messages that were taken long ago, it is written anew without them.
+When most of the file is about messages that were acknowledged long ago, it is written anew without them.
 """
 
 import os
@@ -81,7 +82,7 @@ class Journal:
         self._run = pack(What.RUN, run.encode())
         self._limit = limit
         self._pending: dict[int, _Place] = {}  # in the order of publishing
-        self._recent: dict[int, _Place] = {}  # in the order of taking
+        self._recent: dict[int, _Place] = {}  # in the order of acknowledgement
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._end = 0  # of what counts as written
         self.highest_id = 0  # of all messages that were ever in it
@@ -97,11 +98,11 @@ class Journal:
         return self._end
 
     def pending(self) -> list[Message]:
-        """What nobody has taken, in the order of publishing."""
+        """The messages without an acknowledgement, in the order of publishing."""
         return self._messages(self._pending)
 
     def recently_acknowledged(self) -> list[Message]:
-        """The last that were taken, in the order of taking."""
+        """The last acknowledged messages, in the order of acknowledgement."""
         return self._messages(self._recent)
 
     def add(self, message: Message) -> None:
@@ -119,7 +120,7 @@ class Journal:
         os.fdatasync(self._file)
 
     def acknowledged(self, message_id: int) -> None:
-        """Nobody has to send this message again."""
+        """The message is acknowledged: the sensor need not send it again."""
         if message_id not in self._pending:
             return
         self._move_to_recent(message_id)
@@ -180,7 +181,7 @@ class Journal:
         return os.pread(self._file, place.size, place.begin)
 
     def _tidy(self) -> None:
-        """Write the file anew, without what was taken long ago. If that fails, the old one stays as it is."""
+        """Write the file anew, without messages acknowledged long ago. If that fails, the old file stays."""
         new_path = f"{self._path}.new"
         new = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         recent, pending = {}, {}

@@ -1,7 +1,7 @@
 """A WebSocket extension (RFC 6455, 9): a number from 0 to 7 travels in the three reserved bits of a message's frame.
 
-The guest offers it if its link's delivery method has labels there; a broker accepts it from everybody. Without it a
-frame with a reserved bit set breaks the rules, and the library ends the connection.
+The connecting node offers it if its link's delivery method has labels there; a broker accepts it from every node.
+Without it a frame with a reserved bit set breaks the rules, and the library ends the connection.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ NAME = ExtensionName("x-testbed-label")
 
 
 class LabelExtension(Extension):
-    """The extension of one connection: `outgoing` before each message, `received` one number for each that came."""
+    """The extension of one connection: `outgoing` is the next message's label, `received` has those that came."""
 
     name = NAME
 
@@ -39,7 +39,7 @@ class LabelExtension(Extension):
 
 
 class Offer(ClientExtensionFactory):
-    """A guest's side of the negotiation."""
+    """The connecting node's side of the negotiation."""
 
     name = NAME
 
@@ -53,7 +53,7 @@ class Offer(ClientExtensionFactory):
 
 
 class Acceptance(ServerExtensionFactory):
-    """A broker's side of it."""
+    """The broker's side of the negotiation."""
 
     name = NAME
 

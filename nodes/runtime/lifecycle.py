@@ -1,15 +1,15 @@
 """A node's life as a table of transitions; what is not in the table is refused.
 
-A node waits at its gate, so that the orchestrator can wire and watch its link before the first packet. `go` opens the
-gate. After SIGTERM nothing new is published; what is queued is handed over, then the node ends.
+A node waits for `go`, so that the orchestrator can wire and capture its link before the first packet. After SIGTERM
+the node publishes nothing new, hands over its queued messages and ends.
 """
 
 from enum import StrEnum
 
 HAND_OVER_S = 3.0  # for what is queued when SIGTERM comes
-CLOSE_S = 3.0  # for saying goodbye on every link
-# How long a node may take from SIGTERM to its end, the end of a slow interpreter not counted: whoever stops nodes waits
-# so long before SIGKILL, and a little more.
+CLOSE_S = 3.0  # for closing every link
+# How long a node may take from SIGTERM to its end, without the end of a slow interpreter. The orchestrator waits
+# for so long, and a little more, before it sends SIGKILL.
 STOP_WITHIN_S = HAND_OVER_S + CLOSE_S
 
 

@@ -31,10 +31,10 @@ IN_A_ROW = 64  # messages out of one read, before others have their turn
 
 
 class Link:
-    """A connection to a peer that has said HELLO.
+    """A connection to a peer that has finished the handshake.
 
-    When it has ended, `orderly` says that it was closed because it was not used, and all that had left has arrived;
-    `peer_stopping` that the peer is about to stop; `silent` that it was given up, because nothing was heard from it.
+    After its end, `orderly` says that one side closed it because it was not used, and that everything sent has arrived;
+    `peer_stopping` that the peer is about to stop; `silent` that this side gave it up, because the peer sent nothing.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Link:
         self._traffic = tcp_info.NO_TRAFFIC
         self.activity = LinkActivity(self._now())
         self.orderly = False
-        self.queue_kept = False  # what was queued in the end waits for the next link
+        self.queue_kept = False  # whether the remaining queue waits for the next link
         self.peer_stopping = False
         self.silent = False
         self.closing_orderly = False  # whether this side is closing it in order
@@ -67,7 +67,7 @@ class Link:
         self._closing: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """The connection is this link's from now on; to be called before anything is offered."""
+        """Take over the connection; call this before `offer`."""
         self._connection.prompt_acks = self._needs.prompt_acks
         if self._udp_acks is not None:
             self._udp_acks.received = self._on_ack
@@ -76,7 +76,7 @@ class Link:
     def offer(
         self, data: bytes, priority: int, *, control: bool = False, upkeep: bool = False
     ) -> tuple[Dropped, ...]:
-        """Queue an encoded message; what was dropped because of it."""
+        """Queue an encoded message; the messages that were dropped for it."""
         now = self._now()
         dropped = self.scheduler.offer(data, priority, now, control=control, upkeep=upkeep)
         self._work.set()
@@ -94,14 +94,15 @@ class Link:
 
     @property
     def under_way(self) -> int:
-        """Bytes that the kernel has and the peer's kernel has not."""
+        """Bytes that the peer's kernel has not acknowledged."""
         return self._connection.unsent_bytes()
 
     def active_ago_s(self) -> float | None:
-        """How long ago the peer gave a sign of life; None: it gave none since this was last asked.
+        """How long ago the peer was active; None: not since the last call.
 
-        A long message on a narrow line is one long before it is whole. What the peer's kernel acknowledges says
-        little of the process behind it, but that its answer could not come yet, as long as something is under way.
+        The bytes of a long message on a narrow link show activity long before the message is whole. An acknowledgement
+        by the peer's kernel says little about the peer's process; but as long as bytes are under way, its reply cannot
+        have come yet.
         """
         before, self._traffic = self._traffic, self._connection.traffic()
         if self._traffic.received > before.received:
@@ -111,30 +112,30 @@ class Link:
         return None
 
     def end(self, reason: str, code: int = PROTOCOL_ERROR) -> None:
-        """Close from this side; nothing more is taken, and `run` returns the reason."""
+        """Close from this side: ignore further messages; `run` returns the reason."""
         if self._ending is None:
             self._ending = reason
             self._closing = asyncio.create_task(close(self._connection, reason, code))
 
     def close_orderly(self) -> None:
-        """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
+        """Close the unused link in order: handle all that the peer sends until it gets the close frame."""
         if self._ending is None:
             self._ending, self.closing_orderly = NOT_USED, True
             self._closing = asyncio.create_task(self._connection.close_orderly())
 
     @property
     def closed_by_peer(self) -> bool:
-        """Whether the peer is closing it in order, since it is not used."""
+        """Whether the peer is closing the unused link in order."""
         return self._connection.closed_by_peer
 
     def cut(self, reason: str) -> None:
-        """End it at once, without a word: the peer does not listen."""
+        """Abort the connection without a close frame: the peer is silent."""
         self._ending = self._ending or reason
         self.silent = True
         self._connection.transport.abort()
 
     async def run(self, handle: Handle, refuse: Refusal) -> str:
-        """Serve the connection until it ends; why it ended. `refuse` is told of what the peer should not have sent."""
+        """Serve the connection until it ends; why it ended. `refuse` is called for invalid messages of the peer."""
         sender = asyncio.create_task(self._send())
         try:
             reason = await self._receive(handle, refuse)
@@ -230,11 +231,8 @@ class Link:
             return
 
 
-# The delivery method of one link, ready to be used.
-
-
 class LinkMethod:
-    """Both sides of the method, with their parameters; ValueError with a sentence if these are wrong."""
+    """The delivery method of a link, both sides, with their parameters; ValueError if these are wrong."""
 
     def __init__(self, chosen: Method) -> None:
         self._delivery = METHODS[chosen.method]

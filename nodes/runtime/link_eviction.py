@@ -1,9 +1,8 @@
-"""Which links between brokers are closed in order, if there are more than a broker keeps. Pure; `now` is passed in.
+"""Link eviction: which links to other brokers a broker closes when it has too many. Pure; `now` is passed in.
 
-Only one that rests: nothing waits for it or is under way, either way; for `UNUSED_S` nothing but signs of life went
-over it; and no publication with custody that did waits for its answer. So a broker that is busy with more others than
-it keeps links to keeps them all until it is less busy: to close a link that is in use and make it again costs more, of
-the time of alerts, too, than to keep it.
+It closes only unused links: nothing is queued or under way in either direction, only heartbeats went over the link for
+`UNUSED_S`, and no publication with custody waits for its acknowledgement. So a busy broker may have more links than its
+maximum for a while: closing a link in use and making it again would cost more, and would delay alerts.
 """
 
 from collections.abc import Iterable
@@ -12,18 +11,20 @@ from typing import Protocol, TypeVar
 from nodes.protocol.wire import CUSTODY, Kind, Message
 
 UNUSED_S = 2.0
-ANSWER_S = 60.0  # a copy that was not answered for so long is sent again, over whichever link there is then
+ANSWER_S = (
+    60.0  # a copy without acknowledgement is sent again after so long, perhaps over another link
+)
 
 
 class LinkActivity:
-    """What has gone over a link, either way."""
+    """When messages last went over a link, in either direction."""
 
     def __init__(self, now: float) -> None:
         self.last = now
         self._unanswered = 0
 
     def note(self, message: Message, now: float) -> None:
-        """A message came, or was queued; signs of life are no use."""
+        """A message came or was queued; heartbeats do not count."""
         if message.kind is Kind.BEAT:
             return
         self.last = now
@@ -33,7 +34,7 @@ class LinkActivity:
             self._unanswered = max(0, self._unanswered - 1)
 
     def is_unused(self, now: float) -> bool:
-        """Whether it was not used lately, and no answer is due."""
+        """Whether the link was not used lately, and no acknowledgement is due."""
         return now - self.last > (ANSWER_S if self._unanswered else UNUSED_S)
 
 
@@ -52,14 +53,14 @@ class EvictableLink(Protocol):
 
     @property
     def closing_orderly(self) -> bool:
-        """Whether it is being closed in order already."""
+        """Whether this side is closing it in order already."""
 
 
 AnyLink = TypeVar("AnyLink", bound=EvictableLink)
 
 
 def links_to_evict(links: Iterable[AnyLink], most: int, now: float) -> tuple[list[AnyLink], int]:
-    """Those to close, unused for longest first; and how many are still too many then."""
+    """The links to close, the longest unused first; and how many are still too many then."""
     staying = [link for link in links if not link.closing_orderly]
     too_many = max(0, len(staying) - most)
     if not too_many:

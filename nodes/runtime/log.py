@@ -1,6 +1,6 @@
 """A node's log: one JSON object a line, in the file as soon as it happened (also if the node is killed next).
 
-A full disk or a power cut can leave a torn line at the end. Whoever goes on writing begins a new line first.
+A full disk or a power cut can leave a torn line at the end. A node that continues the file begins a new line first.
 """
 
 import json
@@ -21,7 +21,7 @@ def hex_id(message_id: int) -> str:
 
 
 def about(message: Message) -> dict[str, Any]:
-    """What `receive` and `duplicate` say of a message."""
+    """The fields of `receive` and `duplicate`."""
     return {
         "id": hex_id(message.message_id),
         "topic": message.topic,
@@ -34,7 +34,7 @@ def about(message: Message) -> dict[str, Any]:
 
 
 def about_published(message: Message, late_ns: int) -> dict[str, Any]:
-    """What `publish` says."""
+    """The fields of `publish`."""
     return {
         "id": hex_id(message.message_id),
         "topic": message.topic,
@@ -46,7 +46,7 @@ def about_published(message: Message, late_ns: int) -> dict[str, Any]:
 
 
 def about_dropped(peer: str, dropped: Dropped) -> Iterator[dict[str, Any]]:
-    """What `drop` says of a message on its way to this peer; of joined ones, of each publication."""
+    """The fields of `drop` for a message to this peer; one record for each publication of a JOINED."""
     message = decode(dropped.data)
     for one in split(message) if message.kind is Kind.JOINED else [message]:
         yield {
@@ -87,7 +87,7 @@ class Log:
 
 
 def _records(path: str) -> Iterator[Any]:
-    """What a log tells, line by line; None for a line that was torn. Nothing if there is no log."""
+    """The records of a log, line by line; None for a torn line. Empty if there is no log."""
     try:
         with open(path, "rb") as lines:  # noqa: PTH123 - pathlib costs a node memory
             for line in lines:
@@ -100,7 +100,7 @@ def _records(path: str) -> Iterator[Any]:
 
 
 class HandedOver(NamedTuple):
-    """A publication that the application got."""
+    """A publication that was delivered to the application."""
 
     message_id: int
     topic: str
@@ -112,7 +112,7 @@ MAX_HANDED_OVER = 8192
 
 
 def handed_over(path: str) -> list[HandedOver] | None:
-    """What a node that is started again got before, the oldest first and the newest of it; None: it was never ready."""
+    """The newest deliveries before a restart of the node, the oldest first; None: the node was never ready."""
     ready = False
     newest: deque[HandedOver] = deque(maxlen=MAX_HANDED_OVER)
     for record in _records(path):
@@ -128,8 +128,8 @@ def handed_over(path: str) -> list[HandedOver] | None:
 
 
 def last_counter(path: str) -> int:
-    """The highest message counter this node may have used before, 0 if none: a node that is started again goes on
-    from there, so that an id stays unique in a run. A torn line counts as the publication that it may have been."""
+    """The highest message counter that this node may have used before, 0 if none. A restarted node continues from
+    there, so that an id stays unique in a run. A torn line counts as a publication, because it may have been one."""
     highest = 0
     for record in _records(path):
         try:

@@ -1,4 +1,4 @@
-"""The command `python3 nodes.pyz <node.json>`: read the configuration, then be that node until SIGTERM."""
+"""The command `python3 nodes.pyz <node.json>`: read the configuration, then run that node until SIGTERM."""
 
 import asyncio
 import os
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
     from nodes.runtime.node import Node
 
 
-# Modules that the WebSocket library imports for what no node does: reading its own version, looking for a web proxy.
-#
-# Each node would spend a fifth of its start and half a MiB of memory on them. They are loaded when they are first
-# used, that is, never.
+# The WebSocket library imports these modules to read its own version and to look for a web proxy; no node does either.
+# Each node would spend a fifth of its start and half a MiB of memory on them. They are loaded at their first use, that
+# is, never.
 
 
 UNUSED = frozenset({"importlib.metadata", "urllib.request"})

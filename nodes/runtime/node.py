@@ -28,7 +28,7 @@ from nodes.runtime.log import Log, about, about_dropped
 
 
 class Refused(Exception):
-    """A question on the control socket that is answered with a refusal."""
+    """The node refuses a request on the control socket; the text says why."""
 
 
 class NodeFailed(Exception):
@@ -56,7 +56,7 @@ class Node(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """The gate is open: get links."""
+        """After `go`: make or accept links."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -76,7 +76,7 @@ class Node(ABC):
         """Begin nothing new: the node is about to stop."""
 
     def forget(self, message_id: int) -> None:  # noqa: B027 - a node that keeps nothing has nothing to forget
-        """Others are responsible for this publication now."""
+        """The publication is acknowledged: another node is responsible for it now."""
 
     def publish(self, topic: Any, priority: Any, size: Any, place: Any = ()) -> str:
         """Publish now; the message's id."""
@@ -89,7 +89,7 @@ class Node(ABC):
     # Life
 
     def go(self) -> None:
-        """Open the gate."""
+        """Let the node begin its work."""
         self.state = after(self.state, Cause.GO)
         self._changed.set()
 
@@ -99,7 +99,7 @@ class Node(ABC):
         self._changed.set()
 
     async def run_until_stopped(self) -> None:
-        """From the gate to the end."""
+        """Wait for `go`, run until SIGTERM, hand over and close."""
         await self._until_not(State.WAITING)
         if self.state is State.RUNNING:
             await self.open()
@@ -111,7 +111,7 @@ class Node(ABC):
             async with asyncio.timeout(CLOSE_S):
                 await self.close()
         except TimeoutError:
-            pass  # somebody does not answer; what is still open ends with the process
+            pass  # a peer does not answer; its connection ends with the process
         self.state = after(self.state, Cause.HANDED_OVER)
         if self._timer is not None:
             self._timer.cancel()
@@ -125,7 +125,7 @@ class Node(ABC):
             raise NodeFailed(f"unexpected: {self._failure!r}") from self._failure
 
     async def _hand_over(self) -> None:
-        """What is queued goes to the kernel, and from there to the peers: a close would overtake it on a slow line."""
+        """Wait until queued messages have reached the peers: a close would overtake them on a slow link."""
         end = asyncio.get_running_loop().time() + HAND_OVER_S
         while self.unfinished() and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.02)
@@ -154,14 +154,14 @@ class Node(ABC):
     # Links
 
     def link_up(self, link: Link) -> None:
-        """Both sides have said HELLO."""
+        """The handshake is finished."""
         self.links[link.peer] = link
         self.log.write("connect", peer=link.peer)
         self.perform(self.core.on_link_up(link.peer, self.now()))
         self.note_readiness()
 
     def link_down(self, link: Link, reason: str) -> None:
-        """The link is gone, if it is still the one to this peer."""
+        """The link has ended; nothing to do if a newer one has replaced it."""
         if self._forget(link, reason):
             down = self.core.on_link_down(link.peer, self.now(), link.orderly, link.peer_stopping)
             self.perform(down)
@@ -177,7 +177,7 @@ class Node(ABC):
         return True
 
     async def serve(self, link: Link) -> None:
-        """From HELLO to the end of the link."""
+        """Serve a link from the handshake to its end."""
         link.begin()
         self.link_up(link)
         self.link_down(link, await link.run(self.handle, self.refuse))
@@ -195,7 +195,7 @@ class Node(ABC):
         link.activity.note(message, now)
         try:
             self.perform(self.core.on_message(link.peer, message, now), arrived_ns)
-        except Exception as error:  # noqa: BLE001 - whatever a peer says, it does not end this node
+        except Exception as error:  # noqa: BLE001 - no message of a peer ends this node
             traceback.print_exc()
             self.refuse(link, f"{message.kind.name} that this node cannot handle: {error!r}")
         self.note_readiness()
@@ -203,7 +203,7 @@ class Node(ABC):
     # Carrying out
 
     def perform(self, actions: Iterable[Action], arrived_ns: int = 0) -> list[str]:
-        """Do what the core has decided; a sentence for each message that was dropped."""
+        """Carry out the core's actions; a sentence for each message that was dropped."""
         last, data = None, b""  # a message to many is encoded once
         problems = []
         for action in actions:
@@ -233,14 +233,14 @@ class Node(ABC):
         return problems
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
-        """Put the message, encoded as `data`, on the queue to this peer; what was dropped because of it."""
+        """Queue the message, encoded as `data`, for this peer; the messages that were dropped for it."""
         link = self.links.get(peer)
         if link is None:
             return (Dropped(data, message.priority, f"there is no link to {peer}"),)
         return link.offer(data, message.priority, control=message.control, upkeep=message.upkeep)
 
     def _send(self, peer: str, message: Message, data: bytes) -> str | None:
-        """Why this very message was dropped, if it was; others may have been dropped for it."""
+        """Why this message was dropped, None if it was not; others may have been dropped for it."""
         problem = None
         for dropped in self.queue_message(peer, message, data):
             for lost in about_dropped(peer, dropped):
@@ -262,7 +262,7 @@ class Node(ABC):
             asyncio.get_running_loop().call_soon(self._set_timer)
 
     def _set_timer(self) -> None:
-        """A timer that comes too early does no harm and stays: deadlines are put off with almost every message."""
+        """Leave a timer that is too early: it does no harm, and almost every message moves the deadline."""
         self._deadline_open = False
         if (deadline := self.core.next_deadline()) is None:
             return

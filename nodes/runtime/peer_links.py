@@ -1,12 +1,13 @@
 """A broker's links to other brokers: made when there is something to send, closed in order when they are too many.
 
-Whichever of two brokers has made the connection, it is one link, named by the other broker. What is to be sent while
-this side is calling waits in the queue of the link to come.
+Two brokers have one link, whichever of them made the connection; it is named by the other broker. Messages for a
+broker to which this side is connecting wait in the queue of the new link.
 
-If two brokers call each other at once, the connection that the one with the lower number has made is kept: it declines
-the other's when its own is answered, and the other holds back its proof for a moment while that one stands at its door.
+If two brokers connect to each other at once, they keep the connection that the broker with the lower number has made:
+that broker declines the other's connection when its own is open, and the other delays its proof for a moment while the
+lower one's handshake is going on.
 
-Nothing is lost by a link that is closed in order: what the other side had queued meanwhile waits for the next one.
+A link that is closed in order loses nothing: what the other side had queued meanwhile waits for the next link.
 """
 
 import asyncio
@@ -25,15 +26,15 @@ from nodes.runtime.link_eviction import links_to_evict
 
 Dial = Callable[[NodeConfig, BrokerAddress, LinkMethod, Scheduler, DialObserver], Awaitable[Link]]
 RECHECK_S = 1.0
-HOLD_BACK_S = 2.0  # for one at the door who has proven nothing yet
+HOLD_BACK_S = 2.0  # delay of the proof, while a handshake with the same broker is going on
 
 
 class Attempt:
-    """One attempt to get a link, and what waits for it."""
+    """One attempt to make a link, and the messages that wait for it."""
 
     def __init__(self, queue: Scheduler, before_proof: Callable[[], Awaitable[None]]) -> None:
         self.queue = queue
-        self.answered = False  # the other side speaks: the connection will stand in a moment
+        self.answered = False  # the connection is open, and the handshake begins
         self.task: asyncio.Task[None]
         self._before_proof = before_proof
 
@@ -45,10 +46,10 @@ class Attempt:
 
 
 class PeerLinks:
-    """What one broker has of this.
+    """The links of one broker to other brokers.
 
-    `links` are the broker's, which adds and removes them itself; `serve` runs one until it ends; `give_up` is told
-    whom no link can be made to, and why.
+    `links` are the broker's, which adds and removes them itself; `serve` runs a link until it ends; `give_up` gets the
+    broker to which no link can be made, and the reason.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class PeerLinks:
         self._closed = False
 
     def knows(self, peer: str) -> bool:
-        """Whether this is a broker that can be called."""
+        """Whether this is a broker to which this one may connect."""
         return peer in self._brokers
 
     @property
@@ -88,7 +89,7 @@ class PeerLinks:
         return sum(attempt.queue.queued.messages for attempt in self._attempts.values())
 
     def queue(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
-        """There is no link to this broker: keep the message until there is one; what was dropped because of it."""
+        """Queue the message until there is a link to this broker; the messages that were dropped for it."""
         if self._closed:
             return (Dropped(data, message.priority, "the broker stops"),)
         if (attempt := self._attempts.get(peer)) is None:
@@ -98,7 +99,7 @@ class PeerLinks:
         )
 
     def keep_queue(self, link: Link) -> None:
-        """A link has ended: if it was closed in order, what is still queued on it waits for the next one."""
+        """A link has ended: if it was closed in order, its queue waits for the next link."""
         queued = link.orderly and link.scheduler.queued.messages
         if (
             queued
@@ -117,9 +118,9 @@ class PeerLinks:
         return attempt
 
     def declines(self, peer: str, *, proven: bool) -> bool:
-        """Whether a connection from this broker is not wanted, because this side's own to it goes before.
+        """Whether to decline a connection from this broker, because this side's own connection to it has precedence.
 
-        One that has given its proof stands already for the other side, and what follows may have been sent.
+        After the proof, the other side counts the link as up and may have sent messages over it.
         """
         broker = self._brokers.get(peer)
         if broker is None or broker.number < self._config.number:
@@ -131,7 +132,7 @@ class PeerLinks:
 
     @contextmanager
     def handshaking(self, peer: str) -> Iterator[None]:
-        """Somebody says that it is this node, and has not proven it yet."""
+        """A handshake is going on with a peer that claims this name and has not proven it yet."""
         ended = self._handshaking[peer] = asyncio.Event()
         try:
             yield
@@ -148,7 +149,7 @@ class PeerLinks:
                     await ended.wait()
 
     def adopt(self, peer: str) -> Scheduler | None:
-        """This broker's own connection stands: call it no more; what waits for it."""
+        """The other broker's connection is up: stop the attempt; the queue that waits for it."""
         if (attempt := self._attempts.pop(peer, None)) is None:
             return None
         attempt.task.cancel()
@@ -213,7 +214,7 @@ class PeerLinks:
         return self._backoffs[peer]
 
     def _wait_a_little(self, peer: str) -> None:
-        """A broker that takes calls and loses them again, or takes none, is not asked a hundred times a second."""
+        """Do not try a broker that loses each link, or accepts none, a hundred times a second."""
         self._not_before[peer] = _now() + self._backoff(peer).next_wait()
 
 

@@ -1,4 +1,4 @@
-"""Making publications: what is asked for on the control socket, checked and numbered."""
+"""Publications: requests of the control socket and of timelines, checked and numbered."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,12 +21,12 @@ _PATTERN = bytes(range(256))
 
 
 class InvalidPublication(ValueError):
-    """What was asked for cannot be a publication; the text says why."""
+    """The request is no valid publication; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What shall be published."""
+    """A message to be published."""
 
     topic: str
     priority: int

@@ -1,7 +1,7 @@
-"""A sensor: it publishes, when asked to or by a timeline of its own.
+"""A sensor: it publishes on request or by a timeline of its own.
 
-What it publishes with custody is in its journal before it is sent, until somebody has taken it and for a while after.
-If the disk does not take it, the log says so once, and it is sent all the same.
+A publication with custody is in the sensor's journal before it is sent, until it is acknowledged and for a while after.
+If the disk fails, the sensor logs that once, and sends the publication all the same.
 """
 
 import asyncio
@@ -20,12 +20,9 @@ from nodes.runtime.log import Log, about_published, hex_id, last_counter
 from nodes.runtime.node import Refused
 from nodes.runtime.publisher import InvalidPublication, Publication, Publisher, publication, whole
 
-# Playing a timeline: publications at their moments, and how late each one was.
-
-
-# The event loop's timer has a grain of 1 ms. So the loop wakes a little early and the rest is slept through exactly.
+# The event loop's timer has a resolution of 1 ms. So the loop wakes a little early, and the player sleeps for the rest.
 EARLY_NS = 1_500_000
-# The loop sleeps by a clock that never steps; so often it looks at the one that does, and by which moments are given.
+# The loop sleeps by a clock that never steps. Due times are on the system clock, which may step: how often to read it.
 RECHECK_NS = 1_000_000_000
 LATEST_NS = 2**63 - 1  # the year 2262
 
@@ -77,7 +74,7 @@ class Player:
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._publish = publish  # what, due_ns
-        self._watch = watch  # told of each task, so that somebody notices if it fails
+        self._watch = watch  # gets each task, so that the node fails if the task fails
         self._clock = clock  # ns since 1970; may step
         self._tasks: set[asyncio.Task[None]] = set()
         self.to_come = 0
@@ -98,7 +95,7 @@ class Player:
 
     async def _play(self, entries: list[DuePublication]) -> None:
         for entry in entries:
-            await asyncio.sleep(0)  # also when late: others want to run
+            await asyncio.sleep(0)  # also when late: let other tasks run
             await self._until(entry.due_ns)
             self._publish(entry.what, entry.due_ns)
             self.to_come -= 1
@@ -141,7 +138,7 @@ class Sensor(Client):
         await super().open()
 
     def _recently_acknowledged(self, journal: Journal) -> list[Message]:
-        """What others may still have missed."""
+        """Acknowledged publications that subscribers may still have missed."""
         oldest_ns = time.time_ns() - round(self.reliability.retain_s * 1e9)
         return [each for each in journal.recently_acknowledged() if each.published_ns >= oldest_ns]
 
@@ -181,7 +178,7 @@ class Sensor(Client):
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
-        """One line in the log for a row of equal failures."""
+        """Log a row of equal disk failures once."""
         try:
             yield
         except OSError as error:

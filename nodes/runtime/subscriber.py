@@ -1,6 +1,6 @@
-"""A subscriber: it wants topics, or parts of them, and logs what it gets (the application, as far as the testbed goes).
+"""A subscriber: it subscribes to topics, or to parts of them, and logs its deliveries (that is its application).
 
-Its log is also its memory: what it had before it was started again, it knows from there.
+After a restart it reads from its log what it had received before.
 """
 
 import time

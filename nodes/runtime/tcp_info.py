@@ -1,4 +1,4 @@
-"""What the kernel knows of a TCP connection, and what it is told."""
+"""State and options of a TCP connection in the kernel."""
 
 import fcntl
 import socket
@@ -16,7 +16,7 @@ _LEAST_SEGMENT = 536  # RFC 9293, 3.7.1
 
 
 def unsent_bytes(sock: socket.socket) -> int:
-    """What the kernel holds and the peer has not acknowledged (SIOCOUTQ)."""
+    """Bytes that the kernel holds and the peer has not acknowledged (SIOCOUTQ)."""
     if sock.fileno() < 0:
         return 0
     answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0" * 4)
@@ -24,7 +24,7 @@ def unsent_bytes(sock: socket.socket) -> int:
 
 
 def shortest_round_trip_s(sock: socket.socket) -> float | None:
-    """The shortest round trip that TCP has seen lately; None if it has seen none, or the kernel does not tell."""
+    """The shortest round trip that TCP has measured lately; None if there is none, or the kernel does not report it."""
     if sock.fileno() < 0:
         return None
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT + 4)
@@ -47,7 +47,7 @@ NO_TRAFFIC = Traffic(0, 0.0, 0, 0.0)
 
 
 def traffic(sock: socket.socket) -> Traffic:
-    """What TCP has sent and received; nothing if the connection is closed, or the kernel does not tell."""
+    """What TCP has sent and received; zero if the connection is closed, or the kernel does not report it."""
     if sock.fileno() < 0:
         return NO_TRAFFIC
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT)
@@ -63,7 +63,7 @@ def packet_payload(sock: socket.socket, *, masked: bool) -> int:
 
     TCP_MAXSEG of a connection has the time stamps taken off already: 1448 at an MTU of 1500.
     """
-    closed = sock.fileno() < 0  # the peer has gone again already
+    closed = sock.fileno() < 0  # the peer has disconnected already
     segment = _LEAST_SEGMENT if closed else sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
     return segment_payload(segment, masked=masked)
 
@@ -83,6 +83,6 @@ def masked_frame(size: int) -> int:
 
 
 def acknowledge_now(sock: socket.socket) -> None:
-    """Send the acknowledgement that TCP puts off by up to 40 ms. To be said at each read: the kernel forgets it."""
+    """Send the acknowledgement that TCP delays by up to 40 ms. Call it at each read: the kernel resets the option."""
     if sock.fileno() >= 0:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

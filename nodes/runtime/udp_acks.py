@@ -1,8 +1,8 @@
-"""Answers by UDP: one byte for each chunk that has come, its number modulo 256 (Lee 2016).
+"""Acknowledgements by UDP: one byte for each received chunk, its number modulo 256 (Lee 2016).
 
-An answer travels between the same two addresses and port numbers as the TCP connection, so that neither side has to
-tell the other where to send it. One from anywhere else, or of another length, is ignored. Who forges the peer's address
-can make the sender hand over its next chunk too early, and no more.
+An acknowledgement travels between the same two addresses and port numbers as the TCP connection, so neither side has to
+announce an address. One from anywhere else, or of another length, is ignored. An attacker who forges the peer's
+address can make the sender hand over its next chunk too early, and no more.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from contextlib import suppress
 
 Address = tuple[str, int]
 
-_AT_ONCE = 64  # answers read in a row, before others have their turn
+_AT_ONCE = 64  # acknowledgements read in a row, before other tasks run
 
 
 class AckSocket:
-    """A UDP socket for the answers of all links that end at its port; OSError if the address is taken."""
+    """A UDP socket for the acknowledgements of all links that end at its port; OSError if the address is in use."""
 
     def __init__(self, local: Address) -> None:
         self._links: dict[Address, LinkAcks] = {}
@@ -30,22 +30,22 @@ class AckSocket:
         asyncio.get_running_loop().add_reader(self._socket, self._read)
 
     def with_peer(self, peer: Address, *, alone: bool = False) -> "LinkAcks":
-        """The answers to and from this address; an older link to it gets no more. `alone`: the only link there is."""
+        """The acknowledgements to and from this address; replaces an older link. `alone`: the socket's only link."""
         self._links[peer] = LinkAcks(self, peer, alone=alone)
         return self._links[peer]
 
     def send(self, number: int, peer: Address) -> None:
-        """Say that the chunk of this number has come. What the kernel does not take now is lost, like any datagram."""
+        """Acknowledge the chunk of this number. A datagram that the kernel does not accept now is lost."""
         with suppress(OSError):
             self._socket.sendto(bytes((number & 0xFF,)), peer)
 
     def forget(self, link: "LinkAcks") -> None:
-        """The link is gone."""
+        """The link has ended."""
         if self._links.get(link.peer) is link:
             del self._links[link.peer]
 
     def close(self) -> None:
-        """No more answers at all."""
+        """Close the socket."""
         if self._socket.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
@@ -60,12 +60,12 @@ class AckSocket:
 
 
 class LinkAcks:
-    """The answers of one link, both ways."""
+    """The acknowledgements of one link, in both directions."""
 
     def __init__(self, socket: AckSocket, peer: Address, *, alone: bool) -> None:
         self.peer = peer
         self.received: Callable[[int], None] | None = (
-            None  # told the number of each chunk the peer has
+            None  # called with the number of each chunk that the peer has
         )
         self._socket = socket
         self._alone = alone
@@ -75,7 +75,7 @@ class LinkAcks:
         self._socket.send(number, self.peer)
 
     def close(self) -> None:
-        """The link is gone; a socket that was there for it alone goes with it."""
+        """The link has ended; close the socket, too, if it was for this link alone."""
         self._socket.forget(self)
         if self._alone:
             self._socket.close()
