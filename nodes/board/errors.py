@@ -1,4 +1,4 @@
-"""What can go wrong in the programs of a board; each is a sentence for whoever called them."""
+"""Errors of the programs on a board; the text of each is a sentence for the orchestrator."""
 
 FAILED, WRONG_INPUT = 1, 2
 

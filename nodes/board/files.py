@@ -1,4 +1,4 @@
-"""Brings a board's files home: what there is, with checksums, and the bytes from some place on."""
+"""Lists a board's files with checksums, and sends their bytes from an offset on."""
 
 import os
 import stat
@@ -31,12 +31,12 @@ def _sum(path: Path) -> dict[str, Any] | None:
                 digest.update(piece)
                 left -= len(piece)
     except FileNotFoundError:
-        return None  # it went meanwhile
+        return None  # it was removed meanwhile
     return {"file": path.name, "size": size - left, "sha256": digest.hexdigest()}
 
 
 def copy(path: Path, offset: int, out: BinaryIO) -> None:
-    """The bytes from there to the end that the file has now: one that grows must not keep us for ever."""
+    """The bytes from the offset to the file's present end: a growing file must not keep the command running."""
     try:
         with path.open("rb") as file:
             left = os.fstat(file.fileno()).st_size - offset

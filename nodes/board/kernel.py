@@ -1,4 +1,4 @@
-"""Talks to the board's kernel by `ip` and `tc`: what is there, and what it can do."""
+"""The state and the abilities of the board's kernel, read with `ip` and `tc`."""
 
 import ctypes
 import errno
@@ -38,7 +38,7 @@ class Interface:
 
 
 def run(command: Sequence[str]) -> str:
-    """Its output; what it complains about is the error's text."""
+    """The output of a command; CommandFailed has its error output."""
     try:
         done = subprocess.run(
             command,
@@ -60,7 +60,7 @@ def run(command: Sequence[str]) -> str:
 
 
 def works(*command: str) -> bool:
-    """Whether the kernel takes it."""
+    """Whether the command succeeds."""
     try:
         run(command)
     except CommandFailed:
@@ -102,7 +102,7 @@ def notes() -> dict[str, Note | None]:
 
 
 def look() -> Kernel:
-    """Try on a device of our own, which is gone afterwards, what this kernel can do."""
+    """Try on a temporary device of our own what this kernel can do."""
     works("ip", "link", "del", "dev", _SCRATCH)  # of a probe that was killed
     try:
         run(("ip", "link", "add", "name", _SCRATCH, "type", "ifb"))
@@ -174,7 +174,7 @@ def offloads_on(ifname: str) -> list[str]:
 
 
 def switch(ifname: str, names: Iterable[str], on: bool) -> None:
-    """These off or on; what the interface cannot do in the first place is fine."""
+    """Switch these off or on; skip those that the interface does not have."""
     for name in names:
         _ethtool(ifname, _SWITCHES[name][1], int(on))
 

@@ -1,4 +1,4 @@
-"""links.json: how a board's link is to behave, toward its peers and from them."""
+"""links.json: the settings of a board's link, toward its peers and from them."""
 
 import json
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class LinkDirection:
 
     @property
     def more_than_rate(self) -> bool:
-        """It asks for what only netem can do."""
+        """Whether it needs netem."""
         return bool(self.delay_s or self.jitter_s or self.loss)
 
     @property
     def open(self) -> bool:
-        """Nothing is asked of it."""
+        """Whether it is not limited at all."""
         return not (self.cut or self.more_than_rate) and self.rate_bps is None
 
 
@@ -47,7 +47,7 @@ class Links:
 
     @property
     def open(self) -> bool:
-        """Nothing is asked for."""
+        """Whether nothing is to be shaped."""
         return not self.peers or (self.up.open and self.down.open)
 
 
@@ -85,7 +85,7 @@ def parse_links(data: Any) -> Links:
 
 
 def _is_a_name(text: str) -> bool:
-    """As the kernel judges; and none that `tc` or `ip` would take for an option."""
+    """Whether the kernel accepts it, and `tc` and `ip` do not read it as an option."""
     fits = 0 < len(text.encode()) <= _LONGEST_NAME and text not in (".", "..")
     return fits and text[0] != "-" and not any(one in "/:" or one.isspace() for one in text)
 

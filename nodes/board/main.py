@@ -20,14 +20,14 @@ usage: python3 nodes.pyz board shape [--show] links.json
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do it; the exit code (1: it failed, 2: the file or the arguments are wrong)."""
+    """Run a command; the exit code (1: it failed, 2: the file or the arguments are wrong)."""
     try:
         return _do(arguments)
     except BoardError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except BrokenPipeError:
-        # Whoever asked is gone. What is still in the buffer must not be tried again.
+        # The caller has disconnected. Python must not try to write the rest of the buffer again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -71,7 +71,7 @@ def _print(answer: object) -> None:
     sys.stdout.flush()
 
 
-# `python3 nodes.pyz board clock`: what time is it here? Asked over SSH, to know how far the board's clock is off.
+# `python3 nodes.pyz board clock`: the orchestrator asks for the time over SSH, to measure the board's clock offset.
 
 
 def answer(questions: BinaryIO, answers: BinaryIO) -> None:

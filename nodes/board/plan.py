@@ -1,13 +1,13 @@
-"""What `tc` has to be told so that a board's link behaves as asked, as lists of arguments. Pure.
+"""The `tc` commands for a board's link settings, as lists of arguments. Pure.
 
     interface, root        htb: what no filter takes passes at once (its direct queue)
       filter               packets to a peer: class 7bed:1, without a limit of its own
-        class 7bed:1       the line `up`
+        class 7bed:1       the direction `up`
     interface, ingress
       filter               packets of a peer: to the ifb device, and back from there
-    ifb device, root       the line `down`
+    ifb device, root       the direction `down`
 
-A line is a `tbf`, a `blackhole` (cut), or a `netem` in a `prio` whose filter is the queue in bytes: see the links of
+Each is a `tbf`, a `blackhole` (cut), or a `netem` in a `prio` whose filter is the queue in bytes: see the links of
 the lab's own machine, whose numbers these are (testbed/links/{sizes,shaping,waiting_room}.py, docs/links.md).
 """
 
@@ -26,8 +26,8 @@ from nodes.board.links import LinkDirection, Links
 
 Command = tuple[str, ...]
 
-# Our handles; a root of this number is a mark that it is ours. One for each kind: the kernel refuses to make a
-# discipline of one kind out of one of another.
+# Our handles; the number of a root discipline marks it as ours. One for each kind: the kernel refuses to change the
+# kind of a discipline.
 OUTER, QUEUE, NETEM, TBF, CUT = "7bed:", "7be0:", "7be1:", "7be2:", "7be3:"
 INGRESS = "ffff:"
 PEERS_CLASS = f"{OUTER}1"
@@ -39,14 +39,14 @@ SMALLEST_QUEUE = 16  # packets
 QUEUE_S = 1.0
 UNLIMITED_BPS = 100e9  # netem keeps packets in order only when it has a rate
 MANY_PACKETS = 100_000  # netem's own limit; the queue is limited in bytes, in front of it
-_DIRECT_QUEUE = 1000  # packets of everybody else, as in front of any interface
-_LONGEST_WAIT_S = 250  # more, a policer cannot count
+_DIRECT_QUEUE = 1000  # packets to and from other addresses, as in front of any interface
+_LONGEST_WAIT_S = 250  # the maximum of a policer
 _LONGEST_PACKET = 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What this board's kernel can do; `bpf`: it takes our programs, else u32 has to serve."""
+    """The abilities of this board's kernel; `bpf`: it takes our programs; without them we use u32."""
 
     netem: bool
     bpf: bool
@@ -64,7 +64,7 @@ class Discipline:
     lasting: bool = False  # it cannot be changed, and need not be
 
     def commands(self) -> list[Command]:
-        """Make it, or change it into what is asked."""
+        """The commands that create it, or change its options."""
         place = (self.parent,) if self.parent in ("root", "ingress") else ("parent", self.parent)
         handle = () if self.parent == "ingress" else ("handle", self.handle, *self.options)
         return [
@@ -75,7 +75,7 @@ class Discipline:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What says which packets go where."""
+    """A filter of `tc`: which packets go to which class or device."""
 
     device: str
     parent: str
@@ -83,7 +83,7 @@ class Filter:
     options: Command
 
     def command(self) -> Command:
-        """Add it."""
+        """The command that adds it."""
         place = ("dev", self.device, "parent", self.parent)
         choice = ("protocol", "ip", "pref", str(self.preference))
         return ("tc", "filter", "add", *place, *choice, *self.options)
@@ -91,7 +91,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All of it; filters are added when the disciplines are there, those of peers last."""
+    """All disciplines and filters of a link; filters are added after the disciplines, those of peers last."""
 
     disciplines: tuple[Discipline, ...]
     policers: tuple[Filter, ...]
@@ -104,11 +104,11 @@ class Plan:
 
     @property
     def peers_digest(self) -> str:
-        """Of who is a peer."""
+        """Of the filters of the peers."""
         return _digest([one.command() for one in self.peers])
 
     def commands(self) -> list[Command]:
-        """All commands on an interface that nothing was done to."""
+        """All commands for an interface that is not shaped yet."""
         return [*self._made(), *(one.command() for one in self.peers)]
 
     def _made(self) -> list[Command]:
@@ -117,7 +117,7 @@ class Plan:
 
 
 def plan(links: Links, ifb: str, mtu: int, kernel: Kernel) -> Plan:
-    """How to get what the file asks for; the caller has checked that the kernel can (`lacking`)."""
+    """The plan for the settings of the file; the caller has checked that the kernel can do it (`lacking`)."""
     disciplines: list[Discipline] = []
     policers: list[Filter] = []
     peers: list[Filter] = []
@@ -139,7 +139,7 @@ def plan(links: Links, ifb: str, mtu: int, kernel: Kernel) -> Plan:
 
 
 def lacking(links: Links, kernel: Kernel) -> str:
-    """What is asked for and cannot be had here; empty if nothing."""
+    """Settings that this kernel cannot provide; empty if there are none."""
     for direction, link in (("up", links.up), ("down", links.down)):
         if link.more_than_rate and not link.cut and not kernel.netem:
             return (
@@ -150,7 +150,7 @@ def lacking(links: Links, kernel: Kernel) -> str:
 
 
 def queue_bytes(link: LinkDirection, mtu: int) -> int:
-    """The waiting room in front of a line: as asked, else one second's worth, at least 16 packets."""
+    """The size of the queue in front of a link: as set, else one second's worth, at least 16 packets."""
     if link.queue_bytes is not None:
         return link.queue_bytes
     smallest = SMALLEST_QUEUE * (mtu + ETHERNET_HEADER)
@@ -158,7 +158,7 @@ def queue_bytes(link: LinkDirection, mtu: int) -> int:
 
 
 def tbf_burst(rate_bps: float, mtu: int, asked: int | None) -> int:
-    """Stored credit of a token bucket: as asked, but at least one full frame."""
+    """The burst of a token bucket: as set, but at least one full frame."""
     if asked is not None:
         return max(asked, mtu + ETHERNET_HEADER)
     return max(SMALLEST_BURST, mtu + ETHERNET_HEADER, math.ceil(rate_bps / 8 * BURST_S))
@@ -214,9 +214,9 @@ def _digest(commands: list[Command]) -> str:
     return sha256(repr(commands).encode()).hexdigest()[:12]
 
 
-# What shaping notes down: on the alias of its ifb device, where it lasts as long as what it is about.
+# The note of a shaped link: the alias of its ifb device, so that the note lasts as long as the shaping.
 #
-# It says whose the device is, how the interface was found, and what was done. A restart of the board takes it all away.
+# It names the links file, the state of the interface before shaping, and the plan. A restart of the board removes it.
 
 
 PREFIX = "tb"

@@ -1,4 +1,4 @@
-"""Brings a board's link into the state that its file asks for, and back to how it was found."""
+"""Applies a board's link settings, and restores the state from before."""
 
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -21,11 +21,11 @@ from nodes.board.plan import (
     write_note,
 )
 
-_ONE_FRAME = 1  # TCP makes packets of several frames even where offloads are off, unless told so
+_ONE_FRAME = 1  # gso_max_segs: else TCP makes packets of several frames even where offloads are off
 
 
 def shape(path: Path) -> bool:
-    """As the file says; whether anything had to be changed. If it cannot be done, all is as without shaping."""
+    """Apply the file; whether anything had to be changed. If that fails, the link is left without shaping."""
     links = read_links(path)
     if not _differs(path, links):
         return False
@@ -42,7 +42,7 @@ def shape(path: Path) -> bool:
 
 
 def unshape(path: Path) -> bool:
-    """As it was found, whatever of the shaping is there; whether there was anything."""
+    """Remove the shaping, also an incomplete one; whether there was any."""
     own = _own(path)
     for device, note in own.items():
         _clear(device, note)
@@ -50,7 +50,7 @@ def unshape(path: Path) -> bool:
 
 
 def show(path: Path) -> dict[str, Any]:
-    """What is in force, what is wanted, and whether `shape` would change anything."""
+    """The present state, the settings of the file, and whether `shape` would change anything."""
     links = read_links(path)
     found = system.interface(links.interface)
     note = _note(path, links)
@@ -168,7 +168,7 @@ def _begin(path: Path, links: Links, device: str, found: Interface) -> Note:
         raise BoardError(f"{path}: {lack}")
     segments = found.segments
     note = Note(str(path), found.name, tuple(offloads_on(found.name)), segments, capable)
-    write_note(note)  # too long a path is told before anything is made
+    write_note(note)  # raises for too long a path, before anything is made
     works("ip", "link", "add", "name", device, "type", "ifb")  # it may be there
     _save(device, note)
     run(("ip", "link", "set", "dev", device, "up"))
@@ -199,7 +199,7 @@ def _save(device: str, note: Note) -> None:
 
 
 def _clear(device: str, note: Note | None) -> None:
-    """Take the shaping off again, the note last: who is interrupted can go on later."""
+    """Remove the shaping, the note last, so that an interrupted removal can be finished later."""
     if note is not None and (found := system.interface(note.interface)):
         if OUTER in found.disciplines:
             run(("tc", "qdisc", "del", "dev", found.name, "root"))
@@ -213,7 +213,7 @@ def _clear(device: str, note: Note | None) -> None:
 
 
 def _clear_remains(path: Path) -> bool:
-    """What is there without its device, which somebody has removed; no other file's."""
+    """Remove shaping whose device was removed by hand; leave that of other files."""
     try:
         links = read_links(path)
         found = system.interface(links.interface)

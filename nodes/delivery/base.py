@@ -3,16 +3,16 @@
 Sending side, one `Scheduler` a link: messages are offered whole and encoded, chunks are taken out; each chunk becomes
 one WebSocket binary message. Receiving side, one `Assembler` a connection: it puts the chunks together again.
 
-    on_link_up               a connection is there; so many bytes fill one packet of it
+    on_link_up               a connection begins; so many bytes fill one packet of it
     offer ... offer          next_chunk -> Chunk      the shell writes it to the socket
-                             on_progress              ... it is in the kernel's hands; the next one, please
-                             on_answer                ... the other side has it (methods that ask for answers)
-                             on_link_lost             ... or it is not: the chunk belongs to the queue again
+                             on_progress              ... the kernel has it; the next chunk may follow
+                             on_ack                   ... the other side has it (methods with acknowledgements by UDP)
+                             on_link_lost             ... or the connection ended: the chunk is in the queue again
 
-Control messages (SUBSCRIBED, TAKEN, ...) and the upkeep of the overlay between brokers have room of their own,
-`CONTROL_BYTES`: for want of a SUBSCRIBED a node would never be ready, only because others publish much. They belong to
-the connection and go with it. Where there is an order, control messages go before everything else; upkeep waits as if
-it were of `UPKEEP_LEVEL`: an emergency overtakes it.
+Control messages (SUBSCRIBED, TAKEN, ...) and the upkeep of the overlay between brokers have a capacity of their own,
+`CONTROL_BYTES`: publications that fill the queue must not displace a SUBSCRIBED, without which a node is never ready.
+They belong to the connection and are dropped with it. Where there is an order, control messages go before everything
+else; upkeep waits as if it were of `UPKEEP_LEVEL`: an emergency overtakes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ from nodes.protocol.wire import HEADER_SIZE, HIGHEST_PRIORITY, MAX_SUBSCRIPTIONS
 
 UPKEEP_LEVEL = HIGHEST_PRIORITY - 1
 
-# All that one node may want: to subscribe and to ask for what it missed, topic by topic; and what it says that it has.
+# All control messages of one client: SUBSCRIBE and MISSED for each topic, with the digests of MISSED.
 CONTROL_BYTES = 2 * MAX_SUBSCRIPTIONS * (HEADER_SIZE + MAX_TOPIC_BYTES) + 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """What was offered and is not yet in the kernel's hands."""
+    """Messages that were offered and that the kernel does not have yet."""
 
     messages: int
     bytes: int
@@ -46,7 +46,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A message that the queue will not send: it had no room, or made room for a more urgent one."""
+    """A message that the queue does not send: it did not fit, or was dropped for a more urgent one."""
 
     data: bytes
     priority: int
@@ -58,12 +58,12 @@ class Needs:
     """What a method asks of the connection below it."""
 
     udp_acks: bool = (
-        False  # the receiver answers each chunk with one byte by UDP: its number, modulo 256
+        False  # the receiver acknowledges each chunk with one byte by UDP: its number, modulo 256
     )
     bits: bool = False  # labels travel in the reserved bits of WebSocket frames
     prompt_acks: bool = False  # the receiver's TCP acknowledges at once
     link_model: bool = (
-        False  # `on_progress` is told what the kernel holds; else 0 and None, which costs nothing
+        False  # `on_progress` gets what the kernel holds; else 0 and None, which costs nothing
     )
 
 
@@ -72,7 +72,7 @@ class Scheduler(Protocol):
 
     @property
     def queued(self) -> Queued:
-        """Including what `next_chunk` gave out last, until `on_progress` says that it has left."""
+        """The queued messages, with the last chunk of `next_chunk`, until `on_progress` reports it as sent."""
 
     def offer(
         self,
@@ -83,7 +83,7 @@ class Scheduler(Protocol):
         control: bool = False,
         upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
-        """Take one encoded message; what was dropped for it, or the message itself if there is no room."""
+        """Queue one encoded message; the messages dropped for it, or the message itself if it does not fit."""
 
     def on_link_up(self, packet_payload: int, now: float) -> None:
         """A connection begins; a WebSocket message of `packet_payload` bytes fills exactly one packet of it."""
@@ -92,7 +92,7 @@ class Scheduler(Protocol):
         """What to write next, the same again until `on_progress` or `on_link_lost`; None: nothing now."""
 
     def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
-        """The last chunk is with the kernel, which holds `unsent_bytes` not yet acknowledged by the other side.
+        """The kernel has the last chunk, and holds `unsent_bytes` that the other side has not acknowledged.
 
         Also called without a new chunk, at `next_deadline`. The round trip is the shortest that TCP has seen.
         """
@@ -103,15 +103,15 @@ class Scheduler(Protocol):
     def on_link_lost(self, now: float, *, orderly: bool = False) -> None:
         """The connection ended; a later one begins with a new assembler at the other side.
 
-        Publications stay queued. Control messages and upkeep are forgotten, as the next connection begins with its
-        own; `orderly`: both sides go on where they were, and everything stays.
+        Publications stay queued. Control messages and upkeep are dropped, because the next connection begins with its
+        own; `orderly`: both sides continue where they were, and everything stays queued.
         """
 
     def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
-        """Forget the publications for which this is true, while there is no connection: somebody else keeps them."""
+        """Drop the publications for which this is true, while there is no connection: the overlay core stores them."""
 
     def next_deadline(self) -> float | None:
-        """When the method wants to hear of progress, although it gave out no chunk; None: no need."""
+        """When to call `on_progress`, although there was no chunk; None: not needed."""
 
 
 class Assembler(Protocol):

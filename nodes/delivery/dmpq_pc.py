@@ -188,7 +188,7 @@ class Joining:
 
 
 def needs(parameters: Mapping[str, Any]) -> Needs:
-    """Answers by UDP or acknowledgements without delay; the reserved bits if the labels stand there."""
+    """Acknowledgements by UDP, or TCP's without delay; the reserved bits, if the labels are there."""
     in_bits = _read(parameters).in_bits
     udp_acks = parameters.get("ack") == "udp"
     return Needs(udp_acks=udp_acks, bits=in_bits, prompt_acks=not udp_acks, link_model=True)

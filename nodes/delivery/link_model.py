@@ -1,28 +1,28 @@
-"""When the line is free, from what the kernel holds: no idle line, and as little as possible that waits below us.
+"""When the link is free, from what the kernel holds: no idle link, and as little as possible that waits below us.
 
-The kernel tells how many bytes are not acknowledged. On a line with delay an acknowledgement comes a round trip after
-its bytes were through, and a packet at a time; a mere cap on those bytes would idle the line or fill a queue. So the
-line is modelled: its rate, and when the last byte handed over will be through. The next chunk may go `lead` before.
+The kernel tells how many bytes are not acknowledged. On a link with delay an acknowledgement comes a round trip after
+its bytes were through, and a packet at a time; a mere cap on those bytes would idle the link or fill a queue. So the
+link is modelled: its rate, and when the last byte handed over will be through. The next chunk may go `lead` before.
 
 Acknowledgements correct the model. Bytes that are found acknowledged were through a round trip ago, and not before the
 look that had not found them yet:
 
     the model says a time in between   it is right
-    ... a later time                   the line is faster: the rate goes up, by little at once, because after a pause
-                                       some lines let a few packets pass at full speed; at the beginning, and after a
+    ... a later time                   the link is faster: the rate goes up, by little at once, because after a pause
+                                       some links let a few packets pass at full speed; at the beginning, and after a
                                        cut up to the rate known before, it doubles
-    ... an earlier time                the line is slower: the rate goes down, at most to a half. If the next
-                                       acknowledgement is early again it was not the line: so much lateness is
+    ... an earlier time                the link is slower: the rate goes down, at most to a half. If the next
+                                       acknowledgement is early again it was not the link: so much lateness is
                                        forgiven from then on
 
-A line that is not kept busy looks early by up to `lead`, so a rate that is too low does not stay. Whatever the model
-says, nothing is handed over while the kernel holds more than rate x (round trip + slack) and a packet: a line that is
+A link that is not kept busy looks early by up to `lead`, so a rate that is too low does not stay. Whatever the model
+says, nothing is handed over while the kernel holds more than rate x (round trip + slack) and a packet: a link that is
 cut stops us.
 
-On a fast line with jitter single acknowledgements tell nothing; there the bytes under way are bounded instead
-(`FastLine`).
+On a fast link with jitter single acknowledgements tell nothing; there the bytes under way are bounded instead
+(`FastLinkModel`).
 
-Kept on a simulated line (tests/unit/nodes/test_kernel_line.py): with enough to send it is busy for at least 95 %, and
+Kept on a simulated link (tests/unit/nodes/test_kernel_line.py): with enough to send it is busy for at least 95 %, and
 what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms. The shortest
 round trip must be right: if the delay grows while the connection lives, each piece waits for the difference.
 """
@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
-# How much later than the earliest ones acknowledgements come, though the line is as fast as ever.
+# How much later than the earliest ones acknowledgements come, though the link is as fast as ever.
 #
-# On a busy line acknowledgements follow each other at its rate. A line that becomes slower makes them later and later,
+# On a busy link acknowledgements follow each other at its rate. A link that becomes slower makes them later and later,
 # one that becomes faster earlier and earlier. Only jitter makes them later for a while: what counts is how high
 # lateness rises and how deep it falls again, the smaller of both.
 
@@ -65,7 +65,7 @@ class Jitter:
         self._bumps: deque[float] = deque(maxlen=REMEMBERED)
 
     def on_pause(self) -> None:
-        """The line had nothing to do: what comes cannot be compared with what was."""
+        """The link had nothing to do: what comes cannot be compared with what was."""
         self._grains.clear()
 
     def on_acknowledged(self, position: float, earliest: float, latest: float, rate: float) -> None:
@@ -100,15 +100,15 @@ class Jitter:
             self.span_s = TIMES * sorted(self._bumps)[int(USUAL * len(self._bumps))]
 
 
-# A line on which a packet takes less time than the jitter: as much may be under way as it delivers in a round trip.
+# A link on which a packet takes less time than the jitter: as much may be under way as it delivers in a round trip.
 #
-# There single acknowledgements tell nothing of the line, but many together do. Rate and round trip are measured over
+# There single acknowledgements tell nothing of the link, but many together do. Rate and round trip are measured over
 # times that are long against the jitter; of the last ones the best count. Now and then a little more is sent, to see
-# whether the line carries it, and then a little less, to see the round trip without waiting. (BBR does so, with the
-# shortest round trip; here it is the usual one, because the line should be busy whatever the jitter is.)
+# whether the link carries it, and then a little less, to see the round trip without waiting. (BBR does so, with the
+# shortest round trip; here it is the usual one, because the link should be busy whatever the jitter is.)
 
 
-MOST_PACKET_S = 0.024  # a slower line is better known by each packet
+MOST_PACKET_S = 0.024  # a slower link is better known by each packet
 HOLDS, STILL_HOLDS = 1.0, 0.5  # jitter, in packets' times
 PAUSE_S = 0.005  # and the jitter
 RATES, TRIPS = 8, 10  # measurements that count
@@ -118,7 +118,7 @@ LEAST_JITTERS, LEAST_PACKETS = 2.0, 4.0  # for a measurement
 
 
 class FastLinkModel:
-    """Measures a line; `holds` says whether to go by it."""
+    """Measures a link; `holds` says whether to go by it."""
 
     def __init__(self) -> None:
         self.holds = False
@@ -134,7 +134,7 @@ class FastLinkModel:
         self._sum_s, self._looks = 0.0, 0
 
     def on_pause(self, seconds: float) -> None:
-        """The line had nothing to do, as far as one can tell."""
+        """The link had nothing to do, as far as one can tell."""
         if seconds > PAUSE_S + self._jitter.span_s:
             self._restart(None)
             self._jitter.on_pause()
@@ -204,9 +204,9 @@ FRAME_BYTES = 4  # in front of each chunk: the WebSocket header (unmasked, 126 t
 LEAD_S, LEAD_PART = (
     0.003,
     0.05,
-)  # so long before the line is free, at least; or this part of a packet's time
+)  # so long before the link is free, at least; or this part of a packet's time
 SLACK_S = 0.005
-LEAST_TRIP_S = 0.02  # of a line that may have much jitter
+LEAST_TRIP_S = 0.02  # of a link that may have much jitter
 LOOK_S, LOOK_PART = 0.001, 0.025  # at most so often
 LOOK_EARLY_PART = 0.1  # of a packet's time before its acknowledgement is expected
 LONGEST_LOOK_S = 0.25
@@ -230,25 +230,25 @@ def _frame_bytes(size: int) -> int:
 @dataclass(slots=True)
 class _Handed:
     left: int  # bytes not acknowledged
-    cost: float  # bytes on the line for each of them, headers included
+    cost: float  # bytes on the link for each of them, headers included
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Acknowledgement:
-    """Bytes that were found acknowledged, and when they were through the line."""
+    """Bytes that were found acknowledged, and when they were through the link."""
 
     through: float  # as the model says
-    since: float  # when the line began with them
+    since: float  # when the link began with them
     cost: float
-    paused: bool  # before that the line had nothing to do
+    paused: bool  # before that the link had nothing to do
     handed_at: float
     earliest: float  # as the looks at the kernel say
     latest: float
 
 
 class KernelLinkModel:
-    """A model of the line; all its times are those of `now`."""
+    """A model of the link; all its times are those of `now`."""
 
     def __init__(self) -> None:
         self.rate: float | None = None  # bytes a second, headers included
@@ -260,14 +260,14 @@ class KernelLinkModel:
         self._unit = self._packet  # what is acknowledged at once: a packet, or a shorter chunk
         self._under_way: deque[_Handed] = deque()
         self._unsent = 0  # the sum of all that is left
-        self._through = now  # when the last acknowledged byte was through the line
+        self._through = now  # when the last acknowledged byte was through the link
         self._free_at = now  # when the last byte handed over will be
         self._looked = now
         self._round_trip_s: float | None = None
         self._starting = True
         self._arrived = 0  # packets acknowledged while starting
         self._doubled_at = now
-        self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
+        self._jitter_s = 0.0  # acknowledgements may be so late, and the link is as fast as before
         self._was_late = False
         self._known_rate = 0.0  # the last at which the model was right
         self._fast = FastLinkModel()
@@ -278,14 +278,14 @@ class KernelLinkModel:
 
     @property
     def sure_rate(self) -> float | None:
-        """The rate, as far as the line has kept to it; None at the beginning."""
+        """The rate, as far as the link has kept to it; None at the beginning."""
         if self._starting or self.rate is None or not self._known_rate:
             return None
         return min(self.rate, self._known_rate)
 
     @property
     def within_first_window(self) -> bool:
-        """Less is under way than what TCP would send on trust, knowing nothing of the line (RFC 6928)."""
+        """Less is under way than what TCP would send on trust, knowing nothing of the link (RFC 6928)."""
         return self._unsent < FIRST_WINDOW * self._packet
 
     def on_ack(self, number: int, now: float) -> None:
@@ -346,7 +346,7 @@ class KernelLinkModel:
         while acknowledged > 0:
             handed = self._under_way[0]
             part = min(acknowledged, handed.left)
-            if handed.at > through:  # the line had nothing to do
+            if handed.at > through:  # the link had nothing to do
                 self._fast.on_pause(handed.at - through)
                 through, since, cost, paused = handed.at, handed.at, 0.0, True
             cost += part * handed.cost
@@ -413,7 +413,7 @@ class KernelLinkModel:
         return through
 
     def _grow(self, seen: _Acknowledgement, now: float) -> None:
-        """The line is faster: by how much we see, or by a little if we kept it idle."""
+        """The link is faster: by how much we see, or by a little if we kept it idle."""
         assert self.rate is not None
         took = seen.latest - seen.since
         if self.rate > PLAUSIBLE * seen.cost / max(took, LOOK_S):

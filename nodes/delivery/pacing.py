@@ -1,7 +1,7 @@
-"""A queue outside TCP: the next piece is given out only when the line is free for it.
+"""A queue outside TCP: the next piece is sent only when the link is free for it.
 
 What pq-pc, dmpq-pc and preemptive have in common. They differ in which piece is next (`Cutter`), and by what they know
-that the line is free (`Line`).
+that the link is free (`LinkModel`).
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from nodes.delivery.queues import Levels, Waiting
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What is given out at once: one message, a part of one, or several."""
+    """What one chunk has: one message, a part of one, or several."""
 
     chunk: Chunk
     messages: tuple[Waiting, ...]
@@ -24,10 +24,10 @@ class Piece:
 
 
 class LinkModel(Protocol):
-    """Knows when the line is free. Each connection begins with `on_up`."""
+    """Knows when the link is free. Each connection begins with `on_up`."""
 
     def on_up(self, packet_payload: int, now: float) -> None:
-        """A new line, of which nothing is known but how much fills one packet."""
+        """A new link, of which nothing is known but how much fills one packet."""
 
     def free(self, now: float) -> bool:
         """Whether the next chunk may go to the kernel."""
@@ -52,7 +52,7 @@ class Cutter(Protocol):
         """A connection begins; the other side has begun no message."""
 
     def at_once(self, levels: Levels) -> bool:
-        """Whether the next piece need not wait until the line is free: nothing could come before it."""
+        """Whether the next piece need not wait until the link is free: nothing could come before it."""
 
     def cut(self, levels: Levels) -> Piece | None:
         """The next piece; None if nothing waits."""

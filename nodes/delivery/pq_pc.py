@@ -1,4 +1,4 @@
-"""PQ-PC (Lee 2016, section 3.1): whole messages, the most urgent first, one at a time on the line.
+"""PQ-PC (Lee 2016, section 3.1): whole messages, the most urgent first, one at a time on the link.
 
 What waits, waits here and not in TCP, so a more urgent message overtakes everything but the message under way.
 
@@ -16,17 +16,17 @@ from nodes.delivery.queues import LEVELS, Levels, limit_bytes
 from nodes.parameters import check_known, one_of, seconds, whole_number
 from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
 
-# When the line is free, as the thesis finds out: the other side answers each chunk by UDP (Lee 2016, section 4).
+# The thesis knows that the link is free when the other side acknowledges a chunk by UDP (Lee 2016, section 4).
 #
-# One chunk is under way at a time. An answer may be lost, and the thesis' sender then waits for ever. Ours goes on when
-# the kernel has held nothing unacknowledged for `timeout_s`: then the chunk has arrived, and only its answer has not.
+# One chunk is under way at a time. If the acknowledgement is lost, the sender of the thesis waits for ever. Ours goes
+# on when the kernel has held nothing unacknowledged for `timeout_s`: then the chunk has arrived.
 
 
-NUMBERS = 256  # an answer is one byte
+NUMBERS = 256  # an acknowledgement is one byte
 
 
 class UdpAckModel:
-    """Free when the last chunk was answered."""
+    """The link is free when the last chunk was acknowledged by UDP."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -60,7 +60,7 @@ class UdpAckModel:
             self._empty_since = now
 
     def on_ack(self, number: int, now: float) -> None:
-        # It may come before the shell has said that its chunk left; any other is of a chunk that we gave up.
+        # It may come before `on_handed` for its chunk; any other number is of a chunk that was given up.
         if number in (self._last(), self._handed % NUMBERS):
             self._acknowledged = number
 
@@ -81,7 +81,7 @@ NAMES = ("limit_bytes", "urgent_from", "ack", "answer_timeout_s")
 
 
 def link_model_of(method: str, parameters: Mapping[str, Any]) -> LinkModel:
-    """What `ack` asks for."""
+    """The link model for the parameter `ack`."""
     timeout_s = seconds(method, parameters, "answer_timeout_s", ANSWER_TIMEOUT_S, most=3600)
     if one_of(method, parameters, "ack", ACKS) == "udp":
         return UdpAckModel(timeout_s)
@@ -133,7 +133,7 @@ class WholeOnly:
 
 
 def needs(parameters: Mapping[str, Any]) -> Needs:
-    """Answers by UDP, or acknowledgements without delay."""
+    """Acknowledgements by UDP, or TCP's without delay."""
     _read(parameters)
     udp_acks = parameters.get("ack") == "udp"
     return Needs(udp_acks=udp_acks, prompt_acks=not udp_acks, link_model=True)

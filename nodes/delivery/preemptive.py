@@ -1,13 +1,13 @@
 """Ours: five levels, and a more urgent message interrupts any other between two pieces.
 
 - Messages of different levels may be under way at the same time, each level in its own order.
-- A piece takes at most `piece_s` at the rate to which the line has kept, but has at least `min_piece` bytes. It stays
+- A piece takes at most `piece_s` at the rate to which the link has kept, but has at least `min_piece` bytes. It stays
   within one packet, and has several only if they take no more than a tenth of `piece_s` together: then it is for the
   processor's sake. A message is cut into equal pieces where they are shorter than a packet. Level 5 fills packets
   always, since nothing may interrupt it. `dv` sets the length instead.
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
 - Control messages go first of all, undivided; upkeep goes with level 4.
-- Control messages and level 5 do not wait until the line is free: nothing could come before them. But no more than
+- Control messages and level 5 do not wait until the link is free: nothing could come before them. But no more than
   TCP's first window is under way then, so that a long message of level 5 leaves the others their share.
 
 No level starves. While several levels wait, one of `share_every` pieces goes to the level that was passed over

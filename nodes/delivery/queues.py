@@ -1,11 +1,11 @@
-"""Messages that wait, by level; and what is dropped when there is no room for more.
+"""Queues by level, and what is dropped when they are full.
 
-To make room for a message, the newest of the lowest level goes first: never one that has begun to leave, never one of
-the same or a higher level. If that would not be enough, nothing is dropped but the message itself. Whoever is dropped
-is named with the reason, so nothing is lost silently.
+When a message does not fit, the newest message of the lowest level is dropped first: never one of which a part was
+sent, never one of the same or a higher level. If that would not be enough, only the message itself is dropped. Each
+dropped message is returned with the reason, so nothing is lost silently.
 
-Control messages wait apart, in room of their own. So does upkeep (`nodes.delivery.base`); but its turn comes as if it
-stood in the queue of its level, where it came.
+Control messages and upkeep have queues and a capacity of their own (`nodes.delivery.base`). Upkeep is sent in the order
+of arrival among the messages of its level.
 """
 
 from collections import deque
@@ -18,9 +18,6 @@ from nodes.delivery.base import CONTROL_BYTES, UPKEEP_LEVEL, Dropped, Queued
 from nodes.parameters import whole_number
 from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY, MAX_MESSAGE_BYTES
 
-# How much a queue may hold, and what is said when it holds no more.
-
-
 LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
 
 
@@ -30,7 +27,7 @@ def limit_bytes(method: str, parameters: Mapping[str, Any]) -> int:
 
 
 def queue_full(size: int, used: int, limit: int) -> str:
-    """Why a message was not taken."""
+    """Why a message was not queued."""
     return f"{size} bytes do not fit: {used} of {limit} are taken"
 
 
@@ -39,7 +36,7 @@ LEVELS = range(HIGHEST_PRIORITY, LOWEST_PRIORITY - 1, -1)  # the most urgent fir
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A message that is not completely with the kernel; it counts whole until then."""
+    """A message that the kernel does not have completely; it counts whole until then."""
 
     data: bytes
     level: int
@@ -47,7 +44,7 @@ class Waiting:
     control: bool = False
     upkeep: bool = False
     sent: int = 0  # bytes that are with the kernel
-    begun: bool = False  # a part of it was given out
+    begun: bool = False  # whether a part of it was sent
 
     @property
     def left(self) -> int:
@@ -73,7 +70,7 @@ class Levels:
         return Queued(messages, self._control_bytes + sum(self._bytes.values()))
 
     def offer(self, data: bytes, level: int, control: bool, upkeep: bool) -> tuple[Dropped, ...]:
-        """Take a message; what was dropped for it, or the message itself."""
+        """Queue a message; the messages that were dropped for it, or the message itself."""
         self._came += 1
         message = Waiting(data, UPKEEP_LEVEL if upkeep else level, self._came, control, upkeep)
         if control or upkeep:
@@ -115,7 +112,7 @@ class Levels:
         return iter(self._queues[level])
 
     def remove(self, message: Waiting) -> None:
-        """Forget a message that is with the kernel: the oldest of its queue."""
+        """Remove a message that the kernel has: the oldest of its queue."""
         if message.control or message.upkeep:
             self._control_bytes -= len(message.data)
             (self._upkeep if message.upkeep else self._control).popleft()
@@ -124,9 +121,9 @@ class Levels:
             self._queues[message.level].popleft()
 
     def begin_anew(self, *, keep_all: bool = False) -> None:
-        """After the end of a connection: what had partly left is whole again.
+        """After the end of a connection: messages that were sent in part are whole again.
 
-        Control messages and upkeep are forgotten, unless all is to be kept.
+        Control messages and upkeep are dropped, unless `keep_all`.
         """
         if not keep_all:
             self._control.clear()
@@ -139,7 +136,7 @@ class Levels:
                 message.sent, message.begun = 0, False
 
     def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
-        """Forget the publications for which this is true; none of them has begun to leave."""
+        """Drop the publications for which this is true; no part of them was sent."""
         for level, queue in self._queues.items():
             self._queues[level] = deque(each for each in queue if not unwanted(each.data))
             self._bytes[level] = sum(len(each.data) for each in self._queues[level])
