@@ -1,11 +1,11 @@
-"""To whom a node passes data on its way to the subscriber: one rule for each method (Kawakami 2016).
+"""The next node for data on its way to the subscriber: one rule for each method (Kawakami 2016).
 
     server   to the subscriber itself
-    chain    to the nearest one on the way, so that everybody is passed
-    push     to the one that a link reaches furthest on the way, not beyond the subscriber (highest level first)
+    chain    to the nearest node on the way, so that the data passes every node
+    push     to the farthest node on the way that a link reaches, not beyond the subscriber (highest level first)
 
-Pure functions of keys: a node asks with the links that it has now, an experiment with those that it should have. Every
-step goes on in the direction of the one before or straight to the subscriber, so no data comes back to where it was.
+Pure functions of keys: a node passes in its present links, an experiment those that the node should have. Every step
+continues in the direction of the one before or goes straight to the subscriber, so data never returns to a node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ class Lists(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How everybody of one collection passes data on; it only works if all have the same."""
+    """How the nodes of one collection pass data on; all of them must have the same rule."""
 
     method: Method
     lists: Lists = Lists.LINE
@@ -44,9 +44,9 @@ class Rule:
     )
 
     def next_stop(self, me: bytes, goal: bytes, links: Iterable[bytes]) -> bytes | None:
-        """The key to which `me` passes what is for `goal`; None: it is there, or no link leads on.
+        """The key to which `me` passes data for `goal`; None: it has arrived, or no link leads on.
 
-        `links`: the keys of its neighbours in any order, own topic only: nobody else can join data of this topic.
+        `links`: the keys of its neighbours in any order, of its topic only: other nodes cannot join data of this topic.
         """
         if me == goal or self.method is Method.SERVER:
             return None if me == goal else goal
@@ -76,7 +76,7 @@ def _round_from(goal: bytes, key: bytes) -> tuple[bool, bytes]:
     return key < goal, key
 
 
-# Keys of those who collect: a topic's publishers by their period, its subscriber at the end (Kawakami 2016).
+# Keys of a collection: a topic's publishers by their period, its subscriber at the end (Kawakami 2016).
 #
 # They are the topic's keys (`topics.keys`) with the period before the node's number:
 #
@@ -108,9 +108,6 @@ def subscriber_key(topic: str, number: int) -> bytes:
     return topic_key(topic, Role.SUBSCRIBER, number)
 
 
-# How a collection is made: the parameters of its method, checked.
-
-
 PARAMETERS = ("way", "aggregate", "wait_s", "pull_s")
 WAIT_S = 0.5
 PULL_S = 1.0
@@ -135,8 +132,10 @@ class Settings:
 
     way: Way = Way.PUSH_DESCENDING
     aggregate: bool = True  # publications to the same node leave as one
-    wait_s: float = WAIT_S  # so long a node waits for others' readings at most; 0: not at all
-    pull_s: float = PULL_S  # so often a collector asks
+    wait_s: float = (
+        WAIT_S  # how long a node waits for readings of other nodes at most; 0: not at all
+    )
+    pull_s: float = PULL_S  # time between two questions of a collector
 
     @property
     def order(self) -> Order:
@@ -146,12 +145,12 @@ class Settings:
 
     @property
     def rule(self) -> Rule:
-        """By which readings find their way; also to a server that is not known yet, or one that does not ask."""
+        """The rule for readings; also for those to a server that is not known yet, or that does not ask."""
         return Rule(Method.CHAIN if self.way is Way.CHAIN else Method.PUSH)
 
 
 def settings(method: str, parameters: Mapping[str, Any]) -> Settings:
-    """From a method's parameters, of which the others are left alone; ParameterError if one is wrong."""
+    """The settings in a method's parameters, the others are ignored; ParameterError if a value is wrong."""
     aggregate = parameters.get("aggregate", True)
     if not isinstance(aggregate, bool):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""What a Skip Graph node asks of its shell, and what it tells the layer above."""
+"""The actions of a Skip Graph node: messages to send, and events for the layer above."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """The key stands in the ring, and every multicast that begins from now on reaches it."""
+    """The key is in the ring, and every multicast that begins from now on reaches it."""
 
     key: bytes
 
@@ -29,21 +29,21 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A neighbour at level 0 is another one now, or is sure to be the right one."""
+    """A neighbour at level 0 has changed, or was confirmed as the right one."""
 
     key: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The peer had lost its place in the ring, and has it again: multicasts may have missed it meanwhile."""
+    """The peer lost its place in the ring and has it again: multicasts may have missed it meanwhile."""
 
     key: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """This node does not answer, or does not check as it should: the layer above is to find out whether it lives."""
+    """This node does not reply, or does not check as it should: the layer above must find out whether it is alive."""
 
     node: int
 
@@ -58,14 +58,14 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """A flood came again, over another link; nothing else happens."""
+    """A flood came again over another link and is ignored."""
 
     multicast: Multicast
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A multicast was sent to a peer that this node has no more; it goes its way nevertheless."""
+    """A multicast came for a peer that this node no longer has; it is forwarded nevertheless."""
 
     key: bytes
     multicast: Multicast
@@ -73,7 +73,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """A multicast has come to the last peer before its range, and the range is empty."""
+    """A multicast has reached the last peer before its range, and the range is empty."""
 
     key: bytes
     multicast: Multicast
@@ -81,7 +81,7 @@ class Exhausted:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Somebody's words for whoever has this key in its gap: that is the peer `key` of this node."""
+    """A message of another node's layer above, routed to the peer with this key in its gap: the peer `key` here."""
 
     key: bytes
     asker: int
@@ -90,7 +90,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """Another node's layer above speaks to ours."""
+    """A message of another node's layer above to ours."""
 
     sender: int
     body: bytes

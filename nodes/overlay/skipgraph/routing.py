@@ -1,12 +1,12 @@
 """Search: from the highest level down, as far as possible without passing the key; from either side.
 
-A node looks at the neighbours of all its peers at once: hops between peers of one node cost nothing. Taking the nearest
+A node considers the neighbours of all its peers at once: hops between its own peers cost nothing. Taking the nearest
 neighbour that does not pass the key is the same as going down level by level, because the neighbours of a lower level
-are never farther. Whoever stands right of the key and sees nobody between asks its left neighbour: that is the one in
-whose gap the key lies, across the end of the ring too.
+are never farther. A peer to the right of the key that knows no peer between sends the message to its left neighbour:
+the key lies in that neighbour's gap, also across the end of the ring.
 
-Where the next one has died and nobody has taken its place yet, the way goes round the ring: from there on to the right
-only, across the end, until it comes to the key from its left. Such a message is told by its hops: AROUND or more.
+If the next peer has failed and no other has taken its place yet, the message goes round the ring: from there on only to
+the right, across the end, until it reaches the key from its left. Such a message has AROUND hops or more.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from nodes.overlay.skipgraph.table import Peer, Table
 from nodes.protocol.skipgraph_messages import Contact
 
-# Where a key lies: keys are bytes, compared as bytes; at level 0 they form a ring, everywhere else a line.
+# Keys are bytes, compared as bytes; at level 0 they form a ring, at all other levels a list.
 
 
 def between(left: bytes, key: bytes, right: bytes) -> bool:
-    """Whether one who goes right from `left` meets `key` before `right`; on the ring, ends excluded.
+    """Whether `key` comes before `right` on the way to the right from `left`; on the ring, ends excluded.
 
     A ring of one goes all the way round: between a key and itself lies every other key.
     """
@@ -29,7 +29,7 @@ def between(left: bytes, key: bytes, right: bytes) -> bool:
 
 
 def in_gap(left: bytes, key: bytes, right: bytes) -> bool:
-    """The same with the right end included: whether the peer at `left` decides who stands at `key`."""
+    """The same with the right end included: whether the peer at `left` decides which peer has the place `key`."""
     return key == right or between(left, key, right)
 
 
@@ -38,7 +38,7 @@ MAX_HOPS = 255
 
 
 class Hop(NamedTuple):
-    """The next one on the way, and the hops that the message then has."""
+    """The next peer on the route, and the hops that the message then has."""
 
     to: Contact
     hops: int
@@ -53,7 +53,7 @@ def holder(table: Table, key: bytes) -> Peer | None:
 
 
 def next_hop(table: Table, key: bytes, hops: int, exact: bool = False) -> Hop | None:
-    """Who is to go on, if it is nobody of this node; None: nobody is known. `exact`: the key's own peer will do."""
+    """The next hop to another node; None: no node is known. `exact`: the key's own peer is a goal, too."""
     contact = None
     if hops < AROUND:
         contact = _nearest(table, key, exact)
@@ -85,7 +85,7 @@ def _nearest(table: Table, key: bytes, exact: bool) -> Contact | None:
 
 
 def _round_the_ring(table: Table, key: bytes, exact: bool) -> Contact | None:
-    """The last one before the key for whoever goes right from here."""
+    """The last known peer before the key on the way to the right from here."""
     last: Contact | None = None
     for contact in table.known():
         if contact.key == key and not exact:

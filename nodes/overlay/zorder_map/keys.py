@@ -34,7 +34,7 @@ class Keys:
         return point.to_bytes(self._size) + number.to_bytes(NUMBER_BYTES)
 
     def sought(self, point: int) -> bytes:
-        """The key in whose gap the owner of this point has it; nobody has it as his own."""
+        """The key to route to for the owner of this point; no broker has it as its own key."""
         return point.to_bytes(self._size) + BEHIND
 
     def start(self, key: bytes) -> int:
@@ -42,7 +42,7 @@ class Keys:
         return int.from_bytes(key[: self._size])
 
     def first_start(self, number: int, how: str) -> int:
-        """Where a broker begins that knows nothing of the others.
+        """Where the area of a new broker begins.
 
         `even`: its number with the bits in reverse, so that numbers in a row are spread out. `hash`: anywhere.
         """
@@ -52,23 +52,22 @@ class Keys:
         return int(f"{number:0{bits}b}"[::-1], 2) << (self.bits - bits)
 
     def topic_point(self, topic: str) -> int:
-        """The point at which publications meet those who want the topic wherever it happens."""
+        """The point at which interests without a box are registered; each publication of the topic goes there."""
         return self._hashed(b"topic" + encode_topic(topic))
 
     def _hashed(self, data: bytes) -> int:
         return int.from_bytes(blake2b(data, digest_size=self._size).digest())
 
 
-# Where on the curve publications happen, and where interests must be known.
+# Points of publications and interests on the curve.
 #
-# A publication with a place goes to the owner of the place, where interests with a box are known: at all points of the
-# stretches on which the box lies. Interests without a box want the topic wherever it happens, or nowhere in particular:
-# they are known at one point for each topic, its home, and every publication goes there, too. So to want everything of
-# a topic costs one registration, however many brokers there are, and each publication a second way; the other choice,
-# to know such interests at every point, would cost a registration at every broker.
+# A publication with a place goes to the owner of the place. Interests with a box are registered at all points of the
+# stretches on which the box lies. Interests without a box are registered at one point for each topic, and every
+# publication goes there, too. So an interest in a whole topic costs one registration, however many brokers there are,
+# and each publication a second route; registering it at every point would cost a registration at every broker.
 #
-# The map has a fixed number of dimensions. Of a place or box with more, the first ones tell where it lies; one with
-# fewer has 0 for those that are missing. Whether an interest really wants a publication is decided by all dimensions.
+# The map has a fixed number of dimensions. Of a place or box with more, the first ones decide where it lies; one with
+# fewer has 0 for those that are missing. All dimensions decide whether an interest matches a publication.
 
 
 REMEMBERED = 4096  # interests whose stretches are
@@ -83,13 +82,13 @@ class CurveSpace:
         self.spans = lru_cache(REMEMBERED)(self._spans)
 
     def point(self, message: Message, toward: Toward) -> int:
-        """Whose owner a publication goes to."""
+        """The point to whose owner a publication goes."""
         if toward is Toward.PLACE:
             return interleave(self._fitted(message.place), COORDINATE_BITS)
         return self.keys.topic_point(message.topic)
 
     def _spans(self, interest: Interest) -> Spans:
-        """Where the interest must be known."""
+        """The points at which the interest must be registered."""
         if interest.box is None:
             topic_point = self.keys.topic_point(interest.topic)
             return Spans([(topic_point, topic_point)])

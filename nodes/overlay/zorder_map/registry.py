@@ -1,8 +1,8 @@
-"""The interests that a broker knows of all others, because they may want what happens in its area.
+"""The registry: interests of all brokers that match publications in this broker's area.
 
-What a broker says about an interest has a version that grows, also from one life of the broker to the next: the newest
-counts, in whatever order words come. That an interest is wanted no more is remembered for a while, so that older words
-do not bring it back. What is not said again and again is forgotten.
+Each registration of an interest has a version that grows, also from one incarnation of its broker to the next: the
+newest counts, in whatever order the messages come. A cancelled interest is remembered for a while, so that older
+messages do not bring it back. An interest that is not refreshed is forgotten.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -17,7 +17,7 @@ from nodes.protocol.regions import Box, Point, Spans
 from nodes.protocol.wire import Message
 from nodes.protocol.zorder_map_messages import Entry, Toward
 
-# Whose boxes hold a point: subscriptions kept by the Z-order cells that they cover.
+# Matching: which boxes hold a point. Subscriptions are stored by the Z-order cells that they cover.
 #
 # A box is held by a few cells, none overlapping another. A point lies in one cell of each size; so it takes one look
 # into a table for each size, and no box is found twice. Boxes that fill such a cell hold the point. Those that only
@@ -35,14 +35,15 @@ Subscriber = TypeVar("Subscriber", bound=Hashable)
 
 
 class _Table(NamedTuple, Generic[Subscriber]):
-    """The cells of one size, by prefix: who fills one, and who only reaches into it, with the corners of its box."""
+    """The cells of one size, by prefix: the subscribers whose box fills the cell, and those whose box only overlaps it,
+    with the corners of the box."""
 
     filling: dict[int, dict[Subscriber, None]]
     reaching: dict[int, dict[Subscriber, int]]
 
 
 class Matching(Generic[Subscriber]):
-    """Who has subscribed to which box of a space; each has one."""
+    """The boxes of all subscribers, one each."""
 
     def __init__(self, dimensions: int, bits: int, most_cells: int = MOST_CELLS) -> None:
         self._dimensions = dimensions
