@@ -24,35 +24,35 @@ class RecordingCore:
     """A core that only listens."""
 
     def __init__(self, station: Station, parameters: Mapping[str, Any], random: Random) -> None:
-        self.heard: list[tuple[Any, ...]] = []
+        self.observed: list[tuple[Any, ...]] = []
         self.ready = True
         self.left = True
         self.answers = False  # whether each publication is sent back
 
     def leave(self, now: float) -> list[Action]:
-        self.heard.append(("leave",))
+        self.observed.append(("leave",))
         return []
 
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
-        self.heard.append(("up", peer))
+        self.observed.append(("up", peer))
         return []
 
     def on_link_down(
         self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
     ) -> list[Action]:
-        self.heard.append(("down", peer, orderly))
+        self.observed.append(("down", peer, orderly))
         return []
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
-        self.heard.append(("unreachable", peer))
+        self.observed.append(("unreachable", peer))
         return []
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
-        self.heard.append(("message", peer, message.message_id))
+        self.observed.append(("message", peer, message.message_id))
         return [Send(peer, message)] if self.answers else []
 
     def on_activity(self, peer: Peer, at: float) -> None:
-        self.heard.append(("life", peer))
+        self.observed.append(("life", peer))
 
     def next_deadline(self) -> float | None:
         return None
@@ -88,13 +88,13 @@ class AtHome:
         message = Message(kind, topic="t", message_id=number, payload=bytes(size))
         self.broker.perform([Send(peer, message)])
 
-    def heard(self, *what: Any) -> list[tuple[Any, ...]]:
+    def observed(self, *what: Any) -> list[tuple[Any, ...]]:
         """Of what the core heard, that which begins so."""
-        return [told for told in self.core.heard if told[: len(what)] == what]
+        return [record for record in self.core.observed if record[: len(what)] == what]
 
     def logged(self, event: str) -> list[dict[str, Any]]:
         lines = Path(self.config.log).read_text().splitlines()
-        return [told for line in lines if (told := json.loads(line))["event"] == event]
+        return [record for line in lines if (record := json.loads(line))["event"] == event]
 
 
 async def until(true: Callable[[], Any]) -> Any:

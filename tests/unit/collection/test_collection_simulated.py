@@ -37,10 +37,10 @@ def received(lab: SimulatedLab) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("way", Way)
 def test_every_reading_comes_once_by_the_way_of_the_rule(way: Way, tmp_path: Path) -> None:
     lab, ran = played(way, tmp_path)
-    told = received(lab)
-    assert len(told) == READINGS + 1
-    assert {line["event"] for line in told} == {"receive"}
-    assert set(Counter(line["id"] for line in told).values()) == {1}
+    records = received(lab)
+    assert len(records) == READINGS + 1
+    assert {line["event"] for line in records} == {"receive"}
+    assert set(Counter(line["id"] for line in records).values()) == {1}
     if way is Way.PULL:
         return
     cores = {name: lab.nodes[name].core for name in lab.nodes if name.startswith("brokers")}
@@ -56,7 +56,7 @@ def test_every_reading_comes_once_by_the_way_of_the_rule(way: Way, tmp_path: Pat
         for site in range(len(PERIODS))
     }
     since = EPOCH_NS + ran.start + LEARNT_S * SECOND
-    final = [line for line in told if line["published_ns"] >= since and line["priority"] == 1]
+    final = [line for line in records if line["published_ns"] >= since and line["priority"] == 1]
     assert len(final) > READINGS / 4
     for line in final:
         assert line["hops"] == ON_BOTH_SIDES + gauges[line["origin"]]

@@ -1,4 +1,4 @@
-"""Answers by UDP: from the peer of a link they are heard, from anybody else they are not."""
+"""Acknowledgements by UDP: a link accepts those of its peer, and ignores all others."""
 
 import asyncio
 import socket

@@ -87,7 +87,7 @@ def test_a_question_is_answered_unless_something_is_on_its_way_already() -> None
 def test_who_gets_no_answer_hears_something_else_after_asking(
     delay: float, asks_at: float, sent_at: float
 ) -> None:
-    """The asker asks at `asks_at` because it heard nothing for 5 s before; the other sent something at `sent_at`."""
+    """One node probes at `asks_at`, after 5 s without a message; the other sent something at `sent_at`."""
     came_at = sent_at + delay
     if asks_at - 5 < came_at <= asks_at or sent_at > asks_at + delay:
         return  # then it would not have asked; or this was sent after the question came
@@ -120,7 +120,7 @@ def test_with_many_links_a_peer_is_asked_later_but_dies_as_soon_after_the_first_
 
 
 def crowd() -> Heartbeats:
-    """Twenty links on which something was heard at 0, so that a peer may be silent until 20."""
+    """Twenty links on which something was received at 0, so that a peer may be silent until 20."""
     heartbeats = Heartbeats(ReliabilitySettings(beat_s=5, beat_budget=EXCHANGE_COST))
     for number in range(20):
         heartbeats.up(f"b{number}", -1)

@@ -1,4 +1,4 @@
-"""links.json: what is taken, and what is said of the rest."""
+"""links.json: valid settings, and the errors for invalid ones."""
 
 import json
 from pathlib import Path

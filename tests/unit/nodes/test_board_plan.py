@@ -1,4 +1,4 @@
-"""What `tc` is told for a links.json, word by word, and the numbers in it."""
+"""The `tc` commands for a links.json, argument by argument, and the numbers in them."""
 
 from ipaddress import IPv4Network
 from typing import Any

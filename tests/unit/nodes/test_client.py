@@ -79,7 +79,7 @@ class Line:
 
 
 class Brokers:
-    """Answers calls as it is told to: with a line, or not at all."""
+    """Accepts connections as the test says: with a link, or not at all."""
 
     def __init__(self) -> None:
         self.called: list[str] = []

@@ -1,4 +1,4 @@
-"""TAKEN says which copy of which publication it answers."""
+"""TAKEN names the copy of the publication that it acknowledges."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What every delivery method promises, whichever it is: runs on each registered method."""
+"""The rules for every delivery method: runs on each registered one."""
 
 import pytest
 from hypothesis import given, settings

@@ -16,9 +16,9 @@ ids = st.builds(message_id, st.integers(0, 3) | st.integers(0, 2**32 - 1), count
 
 @given(st.lists(ids, max_size=60), st.lists(ids, max_size=20))
 def test_the_other_side_reads_exactly_what_the_node_has(mine: list[int], others: list[int]) -> None:
-    heard = digest.decode(digest.encode(mine))
-    assert all(each in heard for each in mine)
-    assert not any(each in heard for each in others if each not in mine)
+    decoded = digest.decode(digest.encode(mine))
+    assert all(each in decoded for each in mine)
+    assert not any(each in decoded for each in others if each not in mine)
 
 
 def test_who_has_nothing_says_nothing() -> None:
@@ -33,8 +33,8 @@ def test_a_long_row_without_gaps_takes_few_bytes() -> None:
 
 def test_more_than_255_runs_of_one_origin_are_possible() -> None:
     every_second = [message_id(7, 2 * counter) for counter in range(300, 0, -1)]
-    heard = digest.decode(digest.encode(every_second))
-    assert all(each in heard for each in every_second)
+    decoded = digest.decode(digest.encode(every_second))
+    assert all(each in decoded for each in every_second)
 
 
 @given(st.lists(ids, min_size=500, max_size=500, unique=True))
@@ -42,8 +42,8 @@ def test_more_than_255_runs_of_one_origin_are_possible() -> None:
 def test_if_not_all_fits_what_was_heard_of_last_is_said(mine: list[int]) -> None:
     data = digest.encode(mine)
     assert len(data) <= MAX_DIGEST_BYTES
-    heard = digest.decode(data)
-    said = [each in heard for each in mine]
+    decoded = digest.decode(data)
+    said = [each in decoded for each in mine]
     assert all(said[:50])
     assert said == sorted(said, reverse=True), "no older one instead of a newer one"
 

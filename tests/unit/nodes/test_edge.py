@@ -35,7 +35,7 @@ from nodes.protocol.wire import (
 
 ME = Station("c1", 3, (BrokerName("b1", 1), BrokerName("b2", 2)))
 STAR = reliability_settings("star", {})
-QUIET = ReliabilitySettings(beat_s=None)  # custody, no beats
+QUIET = ReliabilitySettings(beat_s=None)  # custody, no heartbeats
 
 
 def say(kind: Kind, topic: str, payload: bytes = b"") -> Message:

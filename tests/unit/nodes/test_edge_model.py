@@ -55,7 +55,7 @@ class EdgeModel(RuleBasedStateMachine):
                 case Deliver(message):
                     self.delivered.append(message.message_id)
                 case Acknowledged(identity):
-                    assert identity not in self.taken, "told twice"
+                    assert identity not in self.taken, "acknowledged twice"
                     self.taken.add(identity)
                 case Drop(peer, _):
                     assert peer == self.broker
@@ -165,7 +165,7 @@ class EdgeModel(RuleBasedStateMachine):
         assert self.edge.broker == self.broker
 
     def teardown(self) -> None:
-        """In the end a link stays, and nothing stays owed."""
+        """In the end a link stays up, and the outbox becomes empty."""
         if self.broker is None:
             self.a_link_comes_up_and_all_that_is_owed_goes_over_it("b2")
         self.time_passes(0)

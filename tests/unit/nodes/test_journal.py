@@ -86,7 +86,10 @@ def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
         path = Path(folder, "journal")
         journal = Journal(str(path), "r1")
         model: dict[int, None] = {}
-        at_size = {0: [], journal.size: []}  # how long the file was: what was owed then
+        at_size = {
+            0: [],
+            journal.size: [],
+        }  # length of the file: messages without acknowledgement then
         for what, counter in story:
             if what == "add" and counter not in model:
                 journal.add(alert(counter))

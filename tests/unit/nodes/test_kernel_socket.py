@@ -1,4 +1,4 @@
-"""What the kernel tells of a connection: how much is under way, how far the peer is, what fills a packet."""
+"""The kernel's state of a connection: bytes under way, the round trip, what fills a packet."""
 
 import socket
 from collections.abc import Iterator

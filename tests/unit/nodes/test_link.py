@@ -163,7 +163,7 @@ def test_after_bytes_that_are_no_message_nothing_more_is_taken(bad: bytes | str)
 
 
 class HoldsBack(Fifo):
-    """Gives its next chunk only when a time has passed and progress was told."""
+    """Gives its next chunk only when a time has passed and progress was reported."""
 
     def __init__(self, due: float) -> None:
         super().__init__({})

@@ -222,8 +222,8 @@ def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_fi
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        told = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
-        node = Broker(told, log)
+        listening = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
+        node = Broker(listening, log)
         node.go()
         living = asyncio.create_task(node.run_until_stopped())
         while not node.ready:

@@ -26,7 +26,7 @@ SENSOR = Identity("s1", 2, "slope", SECRET)
 BROKER = Identity("b1", 1, "slope", SECRET)
 
 
-def words(said: bytes) -> dict[str, Any]:
+def hello_fields(said: bytes) -> dict[str, Any]:
     told = json.loads(decode(said).payload)
     assert isinstance(told, dict)
     return told
@@ -75,10 +75,10 @@ def test_a_host_refuses_a_caller_that_does_not_know_the_secret() -> None:
     host, guess = Host(BROKER, new_nonce()), Identity("s1", 2, "slope", b"a guess")
     caller = Caller(guess, "b1", new_nonce())
     _, answer = host.answer(caller.first())
-    heard = words(answer)
+    hello = hello_fields(answer)
     with pytest.raises(HandshakeError, match="b1 does not know"):
         caller.answer(answer)
-    impostor = Host(Identity("b1", 1, "slope", b"a guess"), heard["nonce"])
+    impostor = Host(Identity("b1", 1, "slope", b"a guess"), hello["nonce"])
     _, fitting = impostor.answer(caller.first())  # so that the caller goes on
     with pytest.raises(HandshakeError, match="s1 does not know the lab's secret"):
         host.admit(caller.answer(fitting))
@@ -112,7 +112,7 @@ def test_the_hosts_proof_cannot_be_given_back_as_the_callers() -> None:
     host = Host(BROKER, new_nonce())
     _, answer = host.answer(Caller(SENSOR, "b1", new_nonce()).first())
     with pytest.raises(HandshakeError, match="s1 does not know"):
-        host.admit(say(proof=words(answer)["proof"]))
+        host.admit(say(proof=hello_fields(answer)["proof"]))
     with pytest.raises(HandshakeError, match="s1 does not know"):
         host.admit(answer)
 

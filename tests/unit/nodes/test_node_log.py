@@ -1,4 +1,4 @@
-"""A node's log is there at once, and tells a node that is started again where its ids ended."""
+"""A node's log is written at once, and a restarted node reads from it where its ids ended."""
 
 import json
 import os
@@ -120,8 +120,8 @@ def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() 
 
 def test_of_joined_publications_that_are_dropped_each_is_told_of() -> None:
     readings = [Message(Kind.PUBLISH, message_id=number, topic="slope") for number in (7, 8)]
-    told = about_dropped("hall", Dropped(encode(join(readings, 1)), 1, "no room"))
-    assert [(one["id"][-1], one["kind"]) for one in told] == [("7", "PUBLISH"), ("8", "PUBLISH")]
+    records = about_dropped("hall", Dropped(encode(join(readings, 1)), 1, "no room"))
+    assert [(one["id"][-1], one["kind"]) for one in records] == [("7", "PUBLISH"), ("8", "PUBLISH")]
 
 
 def test_a_subscriber_that_is_started_again_knows_what_it_was_handed(tmp_path: Path) -> None:

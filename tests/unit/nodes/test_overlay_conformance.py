@@ -1,4 +1,4 @@
-"""What every overlay promises, whichever it is: runs on each registered method."""
+"""The rules for every overlay method: runs on each registered one."""
 
 from random import Random
 
@@ -66,14 +66,14 @@ def happen(core: Overlay, story: list[tuple[str, str, Message]]) -> list[list[Ac
             answers.append(core.on_message(peer, message, now))
         for action in answers[-1] if answers else []:
             if isinstance(action, Send):
-                assert action.peer in up | BROKERS, "a message to a guest that is not there"
+                assert action.peer in up | BROKERS, "a message to a client without a link"
         deadline = core.next_deadline()
         assert deadline is None or isinstance(deadline, float)
     return answers
 
 
 def settle(core: Overlay, now: float) -> list[Action]:
-    """Let time pass until the core has done what its guests want; all that it wanted meanwhile."""
+    """Let time pass until the core has done what its clients asked for; all its actions meanwhile."""
     actions: list[Action] = []
     while not core.ready:
         deadline = core.next_deadline()
@@ -155,7 +155,7 @@ def test_one_guest_cannot_subscribe_or_publish_without_end(
     assert not any(say("c1", f"t{i}") for i in range(most))
     assert not say("c1", "t0"), "a repetition is no more than before"
     assert say("c1", "one more")
-    assert not say("c2", "one more"), "another guest has its own number"
+    assert not say("c2", "one more"), "another client has its own number"
     say("c1", "t0", Kind.UNSUBSCRIBE)
     assert not say("c1", "one more")
     core.on_link_down("c1", 3.0)

@@ -1,4 +1,4 @@
-"""What an overlay promises, as its parameters say it."""
+"""Reliability settings, from the parameters of an overlay method."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The memory of message ids: what is new is never taken for a repetition, and nobody can fill it."""
+"""The dedup window: it never takes a new message for a repetition, and its size is limited."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,12 +43,12 @@ def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten(
 
 
 def test_of_those_with_custody_the_newest_are_remembered_and_the_oldest_go() -> None:
-    heard = RecentDeliveries()
+    deliveries = RecentDeliveries()
     for counter in range(MAX_RECENT_DELIVERIES + 1):
-        heard.add(DeliveryRecord(message_id(1, counter), "rain", 5, float(counter)))
-    assert message_id(1, 0) not in heard
-    assert message_id(1, 1) in heard
-    newest = heard.since(MAX_RECENT_DELIVERIES - 1.0, ["rain", "tilt"])
+        deliveries.add(DeliveryRecord(message_id(1, counter), "rain", 5, float(counter)))
+    assert message_id(1, 0) not in deliveries
+    assert message_id(1, 1) in deliveries
+    newest = deliveries.since(MAX_RECENT_DELIVERIES - 1.0, ["rain", "tilt"])
     assert newest == {
         "rain": [message_id(1, MAX_RECENT_DELIVERIES), message_id(1, MAX_RECENT_DELIVERIES - 1)],
         "tilt": [],

@@ -17,8 +17,8 @@ def _recording(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch.setitem)
 
 
-def numbers(told: list[tuple[object, ...]]) -> list[object]:
-    return [what[2] for what in told]
+def numbers(record: list[tuple[object, ...]]) -> list[object]:
+    return [what[2] for what in record]
 
 
 def test_a_broker_calls_another_when_there_is_something_to_send(tmp_path: Path) -> None:
@@ -26,11 +26,11 @@ def test_a_broker_calls_another_when_there_is_something_to_send(tmp_path: Path) 
         async with brokers(tmp_path, 2) as (one, two):
             for number in range(1, 4):
                 one.send("b2", number)
-            await until(lambda: len(two.heard("message")) == 3)
-            assert two.core.heard == [("up", "b1"), *(("message", "b1", n) for n in (1, 2, 3))]
+            await until(lambda: len(two.observed("message")) == 3)
+            assert two.core.observed == [("up", "b1"), *(("message", "b1", n) for n in (1, 2, 3))]
             two.send("b1", 4)
-            await until(lambda: one.heard("message"))
-            assert one.core.heard == [("up", "b2"), ("message", "b2", 4)]
+            await until(lambda: one.observed("message"))
+            assert one.core.observed == [("up", "b2"), ("message", "b2", 4)]
             assert (list(one.broker.links), list(two.broker.links)) == (["b2"], ["b1"])
 
     asyncio.run(live())
@@ -43,14 +43,14 @@ def test_a_broker_that_nobody_is_at_home_at_is_unreachable_and_what_waited_is_dr
         first, absent = configs(tmp_path, 2)
         one = await AtHome(first).go()
         one.send("b2", 1)
-        await until(lambda: one.heard("unreachable", "b2"))
+        await until(lambda: one.observed("unreachable", "b2"))
         assert one.broker.queued == 0
-        (told,) = one.logged("unreachable")
-        assert told["peer"] == "b2"
-        assert "refused" in told["reason"] or "Connect call failed" in told["reason"]
+        (record,) = one.logged("unreachable")
+        assert record["peer"] == "b2"
+        assert "refused" in record["reason"] or "Connect call failed" in record["reason"]
         two = await AtHome(absent).go()
         one.send("b2", 2)
-        await until(lambda: numbers(two.heard("message")) == [2])
+        await until(lambda: numbers(two.observed("message")) == [2])
         for node in (one, two):
             await node.stop()
 
@@ -68,7 +68,7 @@ def test_one_that_takes_calls_and_says_nothing_is_unreachable_too(
         with socket.create_server((silent.listen.host, silent.listen.port)):
             one = await AtHome(first).go()
             one.send("b2", 1)
-            await until(lambda: one.heard("unreachable", "b2"))
+            await until(lambda: one.observed("unreachable", "b2"))
             await one.stop()
 
     asyncio.run(live())
@@ -84,7 +84,7 @@ def test_a_broker_that_takes_no_calls_is_not_called_a_hundred_times_a_second(
         while asyncio.get_running_loop().time() < end:
             one.send("b2")
             await asyncio.sleep(0.005)
-        assert 3 <= len(one.heard("unreachable")) <= 8
+        assert 3 <= len(one.observed("unreachable")) <= 8
         await one.stop()
 
     asyncio.run(live())
@@ -103,12 +103,16 @@ def test_two_that_call_each_other_at_once_have_one_link_and_nothing_is_lost(
             for _ in range(steps):  # so far is the one with its call when the other begins
                 await asyncio.sleep(0)
             two.send(here, 2)
-            await until(lambda: one.heard("message") and two.heard("message"))
+            await until(lambda: one.observed("message") and two.observed("message"))
             one.send(there, 3)
             two.send(here, 4)
-            await until(lambda: len(one.heard("message")) + len(two.heard("message")) == 4)
-            assert one.core.heard == [("up", there), ("message", there, 2), ("message", there, 4)]
-            assert two.core.heard == [("up", here), ("message", here, 1), ("message", here, 3)]
+            await until(lambda: len(one.observed("message")) + len(two.observed("message")) == 4)
+            assert one.core.observed == [
+                ("up", there),
+                ("message", there, 2),
+                ("message", there, 4),
+            ]
+            assert two.core.observed == [("up", here), ("message", here, 1), ("message", here, 3)]
 
     asyncio.run(live())
 
@@ -123,17 +127,17 @@ def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, four):
             for number, other in ((1, two), (2, three), (3, four)):
                 one.send(other.config.name, number)
-                await until(lambda other=other: other.heard("message"))
-            await until(lambda: one.heard("down"))
-            await until(lambda: two.heard("down"))
-            assert one.heard("down") == [("down", "b2", True)]
-            assert two.heard("down") == [("down", "b1", True)]
+                await until(lambda other=other: other.observed("message"))
+            await until(lambda: one.observed("down"))
+            await until(lambda: two.observed("down"))
+            assert one.observed("down") == [("down", "b2", True)]
+            assert two.observed("down") == [("down", "b1", True)]
             assert sorted(one.broker.links) == ["b3", "b4"]
             one.send("b2", 5)
-            await until(lambda: numbers(two.heard("message")) == [1, 5])
+            await until(lambda: numbers(two.observed("message")) == [1, 5])
             await until(lambda: len(one.broker.links) == 2)
-            assert one.heard("down") == [("down", "b2", True), ("down", "b3", True)]
-            assert all(not three.heard("down", "b1", False) for three in (two, three, four))
+            assert one.observed("down") == [("down", "b2", True), ("down", "b3", True)]
+            assert all(not three.observed("down", "b1", False) for three in (two, three, four))
 
     asyncio.run(live())
 
@@ -148,12 +152,12 @@ def test_a_sign_of_life_does_not_keep_a_link(
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, _):
             for other in (two, three):
                 one.send(other.config.name, 1)
-                await until(lambda other=other: other.heard("message"))
+                await until(lambda other=other: other.observed("message"))
             one.send("b2", kind=Kind.BEAT)
-            await until(lambda: len(two.heard("message")) == 2 and one.broker.links["b2"].idle)
+            await until(lambda: len(two.observed("message")) == 2 and one.broker.links["b2"].idle)
             one.send("b4", 1)
-            await until(lambda: one.heard("down"))
-            assert one.heard("down") == [("down", "b2", True)]
+            await until(lambda: one.observed("down"))
+            assert one.observed("down") == [("down", "b2", True)]
 
     asyncio.run(live())
 
@@ -165,14 +169,14 @@ def test_what_comes_while_a_link_is_closed_in_order_is_heard_and_answered_over_a
         async with brokers(tmp_path, 2) as (one, two):
             one.core.answers = True
             one.send("b2", 1)
-            await until(lambda: two.heard("message"))
+            await until(lambda: two.observed("message"))
             two.send("b1", 2, size=3_000_000)
             for _ in range(3):  # its first bytes are with the kernel, and nobody has read them
                 await asyncio.sleep(0)
             one.broker.links["b2"].close_orderly()
-            await until(lambda: 2 in numbers(two.heard("message")))
-            assert numbers(one.heard("message")) == [2]
-            assert one.heard("down") == [("down", "b2", True)]
+            await until(lambda: 2 in numbers(two.observed("message")))
+            assert numbers(one.observed("message")) == [2]
+            assert one.observed("down") == [("down", "b2", True)]
 
     asyncio.run(live())
 
@@ -185,7 +189,7 @@ def test_what_is_queued_when_the_other_side_closes_in_order_goes_over_the_next_l
         async with brokers(tmp_path, 2) as (one, two):
             caller, called = (one, two) if first == "b1" else (two, one)
             caller.send(called.config.name, 1)  # either may have made the connection
-            await until(lambda: called.heard("message"))
+            await until(lambda: called.observed("message"))
             two.send("b1", 2, size=5_000_000)
             for number in range(3, 20):
                 two.send("b1", number, kind=Kind.TAKEN if number % 2 else Kind.PUBLISH)
@@ -195,11 +199,11 @@ def test_what_is_queued_when_the_other_side_closes_in_order_goes_over_the_next_l
             one.broker.links["b2"].close_orderly()
             two.send("b1", 20, kind=Kind.OVERLAY)
             expected = [*range(2, 21)] if first == "b1" else [1, *range(2, 21)]
-            await until(lambda: len(one.heard("message")) >= len(expected))
-            assert numbers(one.heard("message")) == expected
-            assert one.heard("down") == [("down", "b2", True)]
-            assert two.heard("down") == [("down", "b1", True)]
-            assert [told["queued"] for told in two.logged("disconnect")] == [0]
+            await until(lambda: len(one.observed("message")) >= len(expected))
+            assert numbers(one.observed("message")) == expected
+            assert one.observed("down") == [("down", "b2", True)]
+            assert two.observed("down") == [("down", "b1", True)]
+            assert [record["queued"] for record in two.logged("disconnect")] == [0]
 
     asyncio.run(live())
 
@@ -212,13 +216,13 @@ def test_a_link_on_which_a_long_message_is_coming_is_not_closed(
     async def live() -> None:
         async with brokers(tmp_path, 2) as (one, two):
             two.send("b1", 1)
-            await until(lambda: one.heard("message"))
+            await until(lambda: one.observed("message"))
             link = one.broker.links["b2"]
             assert link_eviction.links_to_evict([link], 0, one.broker.now() + 1) == ([link], 0)
             two.send("b1", 2, size=5_000_000)
             await until(lambda: link.receiving)
             assert link_eviction.links_to_evict([link], 0, one.broker.now() + 1) == ([], 1)
-            await until(lambda: len(one.heard("message")) == 2)
+            await until(lambda: len(one.observed("message")) == 2)
             assert not link.receiving
 
     asyncio.run(live())
@@ -230,13 +234,13 @@ def test_a_link_that_was_dropped_is_gone_at_once_and_the_next_message_calls_agai
     async def live() -> None:
         async with brokers(tmp_path, 2) as (one, two):
             one.send("b2", 1)
-            await until(lambda: two.heard("message"))
+            await until(lambda: two.observed("message"))
             one.broker.perform([Drop("b2", "silent")])
             assert one.broker.links == {}
             one.send("b2", 2)
-            await until(lambda: numbers(two.heard("message")) == [1, 2])
-            assert one.heard("down") == []  # the core knew
-            assert two.heard("down") == [("down", "b1", False)]
+            await until(lambda: numbers(two.observed("message")) == [1, 2])
+            assert one.observed("down") == []  # the core knew
+            assert two.observed("down") == [("down", "b1", False)]
 
     asyncio.run(live())
 
@@ -245,11 +249,15 @@ def test_a_broker_that_was_started_again_replaces_its_old_link(tmp_path: Path) -
     async def live() -> None:
         async with brokers(tmp_path, 2) as (one, two):
             one.send("b2", 1)
-            await until(lambda: two.heard("message"))
+            await until(lambda: two.observed("message"))
             again = AtHome(one.config)  # the old process has vanished without a word
             again.send("b2", 2)
-            await until(lambda: numbers(two.heard("message")) == [1, 2])
-            assert two.core.heard[2:] == [("down", "b1", False), ("up", "b1"), ("message", "b1", 2)]
+            await until(lambda: numbers(two.observed("message")) == [1, 2])
+            assert two.core.observed[2:] == [
+                ("down", "b1", False),
+                ("up", "b1"),
+                ("message", "b1", 2),
+            ]
             await again.broker.close()
 
     asyncio.run(live())
@@ -262,15 +270,15 @@ def test_a_broker_leaves_when_its_core_has_left_and_goes_on_serving_brokers_unti
         async with brokers(tmp_path, 2) as (one, two):
             one.core.left = False
             one.send("b2", 1)
-            await until(lambda: two.heard("message"))
+            await until(lambda: two.observed("message"))
             one.broker.terminate()
-            await until(lambda: one.heard("leave"))
+            await until(lambda: one.observed("leave"))
             one.send("b2", 2)
-            await until(lambda: numbers(two.heard("message")) == [1, 2])
-            assert two.heard("down") == []
+            await until(lambda: numbers(two.observed("message")) == [1, 2])
+            assert two.observed("down") == []
             one.core.left = True
             assert one.life is not None
             await one.life
-            await until(lambda: two.heard("down"))
+            await until(lambda: two.observed("down"))
 
     asyncio.run(live())
