@@ -121,7 +121,7 @@ def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_eviction, "UNUSED_S", 0.05)
-    monkeypatch.setattr(peer_links, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(peer_links, "RECHECK_S", 0.02)
 
     async def live() -> None:
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, four):
@@ -146,7 +146,7 @@ def test_a_sign_of_life_does_not_keep_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_eviction, "UNUSED_S", 0.05)
-    monkeypatch.setattr(peer_links, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(peer_links, "RECHECK_S", 0.02)
 
     async def live() -> None:
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, _):

@@ -49,7 +49,7 @@ class Place:
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
         return self.hop
 
-    def tell(self, node: int, word: ScribeMessage, context: Context) -> None:
+    def notify(self, node: int, word: ScribeMessage, context: Context) -> None:
         self.told.append((node, word))
 
     @property
