@@ -22,9 +22,10 @@ cut stops us.
 On a fast link with jitter single acknowledgements tell nothing; there the bytes under way are bounded instead
 (`FastLinkModel`).
 
-Kept on a simulated link (tests/unit/nodes/test_kernel_line.py): with enough to send it is busy for at least 95 %, and
-what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms. The shortest
-round trip must be right: if the delay grows while the connection lives, each piece waits for the difference.
+Kept on a simulated link (tests/unit/nodes/delivery/test_link_model.py): with enough to send the link is busy for at
+least 95 %, and what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms.
+The shortest round trip must be right: if the delay grows while the connection lives, each piece waits for the
+difference.
 """
 
 from collections import deque

@@ -21,14 +21,17 @@ from scripts.inventory_parts.trees import Finished, Module, Tree, say, scratch
 # Delivery methods, custody, reassembly and the plan, with the tests that speak of them: by the names of before the
 # move. Later `--same-as` finds the functions by their structure, and the tests by the rename table.
 _DELIVERY = (
-    "tests/unit/nodes/test_fifo_model.py",
+    "tests/unit/nodes/delivery/test_fifo_model.py",
     "tests/unit/nodes/test_delivery_*.py",
 )
-_CUSTODY = ("tests/unit/nodes/test_custody.py", "tests/unit/nodes/test_owed.py")
+_CUSTODY = (
+    "tests/unit/nodes/overlay/reliability/test_custody.py",
+    "tests/unit/nodes/overlay/reliability/test_outbox.py",
+)
 _STREAMS = (
-    "tests/unit/analysis/test_seen_ranges.py",
-    "tests/unit/analysis/test_stream_reassembly.py",
-    "tests/unit/analysis/test_reading_in_windows.py",
+    "tests/unit/analysis/streams/test_range_set.py",
+    "tests/unit/analysis/streams/test_stream_reassembly.py",
+    "tests/unit/analysis/protocols/test_reading_in_windows.py",
 )
 MODULES = {
     "nodes.delivery.fifo": _DELIVERY,

@@ -1,0 +1,121 @@
+"""The whole path on a kernel that has netem: a virtual machine is booted once, and asked many things.
+
+Where the processor helps (KVM), all tests of links run in it; where it must be emulated, which takes ten times as long,
+only those that show netem to be exact.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.machine, pytest.mark.timeout(1200)]
+
+REPOSITORY = Path(__file__).parents[3]
+SCRIPT = REPOSITORY / "scripts" / "netem-machine"
+TESTBED = [sys.executable, "-m", "testbed"]
+LINKS = "tests/integration/links"
+# Where the processor is emulated, as much as shows that netem does what is asked.
+CHOSEN = f'[ "$NETEM_MACHINE" = kvm ] && where={LINKS} || where={LINKS}/test_links_netem.py'
+PYTEST = f"{sys.executable} -m pytest -q -m netem -p no:cacheprovider"
+STEPS = {
+    "probe": [sys.executable, "-m", "testbed.links.probe"],
+    "up": [*TESTBED, "up", "topologies/minimal.yaml", "--backend", "netns"],
+    "play": [*TESTBED, "play", "minimal"],
+    "down": [*TESTBED, "down", "minimal"],
+    "manifest": ["sh", "-c", "cat $TESTBED_CAPTURES/minimal-*/run.json"],
+    "links": ["sh", "-c", f"{CHOSEN}; exec {PYTEST} $where"],
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command that ran in the machine."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def machine(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [SCRIPT, "--", *command],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[str, Step]:
+    """What was asked of the machine, by name."""
+    runner = REPOSITORY / "tests" / "support" / "steps_in_machine.py"
+    done = machine(
+        *(sys.executable, str(runner), json.dumps(STEPS)),
+        TESTBED_STATE="/tmp/machine/s",
+        TESTBED_CAPTURES="/tmp/machine/c",
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return {line.pop("step"): Step(**line) for line in lines}
+
+
+@pytest.fixture
+def manifest(steps: dict[str, Step]) -> Any:
+    """The run that was made in the machine."""
+    return json.loads(steps["manifest"].out)
+
+
+def test_output_and_exit_code_come_out_and_nothing_else_stays(tmp_path: Path) -> None:
+    written = tmp_path / "written"
+    script = (
+        f"uname -r; ls /sys/class/net; echo >{written}; test -s {written} && echo oh >&2; exit 7"
+    )
+    done = machine("sh", "-c", script)
+    assert (done.returncode, done.stderr) == (7, "oh\n"), done.stderr
+    release, *interfaces = done.stdout.split()
+    assert release != os.uname().release
+    assert interfaces == ["lo"]  # there is no way out of the machine
+    assert not written.exists()
+
+
+def test_wrong_usage_is_told() -> None:
+    done = subprocess.run([SCRIPT, "--memory"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")
+
+
+def test_netem_is_found_by_trying(steps: dict[str, Step]) -> None:
+    found = json.loads(steps["probe"].out)
+    assert found["capabilities"] == {"netem": True, "tbf": True, "tun": ""}
+
+
+def test_links_are_what_netem_was_asked_for(steps: dict[str, Step]) -> None:
+    assert steps["links"].code == 0, steps["links"].out + steps["links"].err
+    assert " passed" in steps["links"].out
+
+
+def test_a_lab_is_served_by_netem_unasked(steps: dict[str, Step], manifest: Any) -> None:
+    for step in ("up", "play", "down"):
+        assert steps[step].code in (0, 3), (step, steps[step].err)  # 3: the machine was slow
+    assert manifest["emulator"] == {"name": "netem", "reason": "this kernel has netem"}
+    assert manifest["play"]["settled"]
+    assert "5 of 5 deliveries made" in steps["play"].out
+
+
+def test_the_lab_has_measured_its_links(manifest: Any) -> None:
+    found = {(one["profile"], one["direction"]): one for one in manifest["calibration"]}
+    for direction in ("up", "down"):
+        achieved = found["mvno-128k", direction]["achieved"]
+        # However slow the machine: nothing is earlier than 60 ms - 15 ms of jitter, or faster than the line.
+        assert achieved["delay_s"] is None or achieved["delay_s"] >= 0.045
+        assert achieved["rate_bps"] is None or achieved["rate_bps"] <= 1.2 * 128_000
