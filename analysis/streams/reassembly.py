@@ -49,11 +49,19 @@ class Pieces(NamedTuple):
         return some._replace(end=last, kept=np.minimum(some.kept, last - some.begin))
 
     def behind(self, place: int) -> "Pieces":
-        """The runs after this place; the first is truncated."""
-        some = self.chosen(self.end > place)
+        """The runs after this place; the first is truncated.
+
+        If no run goes across the place, the last one before it stays as an empty run: if bytes are missing from here
+        on, they have its time.
+        """
+        first = int(np.searchsorted(self.end, place, "right"))
+        if first and not (first < len(self.begin) and self.begin[first] <= place):
+            first -= 1
+        some = self.chosen(np.arange(first, len(self.begin)))
         cut = np.maximum(place - some.begin, 0)
         kept = np.maximum(some.kept - cut, 0)
-        return some._replace(begin=some.begin + cut, kept=kept, at=some.at + cut)
+        end = np.maximum(some.end, place)
+        return some._replace(begin=some.begin + cut, end=end, kept=kept, at=some.at + cut)
 
     def note_repetitions(self, start: Array, length: Array, ts_ns: Array) -> None:
         """Record for each run how long after it the last of these segments with its bytes passed."""

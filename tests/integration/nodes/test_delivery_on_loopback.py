@@ -91,7 +91,7 @@ def ended(lab: Lab, name: str, *chunks: tuple[bytes, int], labels: bool = False)
             introduce(line, name)
             for data, bits in chunks:
                 if (label := agreed(line.protocol)) is not None:
-                    label.say = bits
+                    label.outgoing = bits
                     line.send(data)
                 else:
                     frame = bytearray(Frame(Opcode.BINARY, data).serialize(mask=True))
