@@ -1,6 +1,6 @@
 """In which order bytes leave on a link. Pure, like the overlays.
 
-A new method is one module with a scheduler and an assembler, and one link here.
+A new method is one module with a scheduler and an assembler, and one line here.
 """
 
 from nodes.delivery import dmpq_pc, fifo, pq_pc, preemptive

@@ -18,11 +18,11 @@ from scripts.inventory_parts import digests
 from scripts.inventory_parts.renames import Renames
 from scripts.inventory_parts.trees import Finished, Module, Tree, say, scratch
 
-# Delivery methods, custody, reassembly and the plan, with the tests that speak of them: by the names of before the
-# move. Later `--same-as` finds the functions by their structure, and the tests by the rename table.
+# Delivery methods, custody, reassembly and the plan, with their tests. `--same-as` finds the functions of an older
+# inventory by their structure, and the tests by the rename table.
 _DELIVERY = (
     "tests/unit/nodes/delivery/test_fifo_model.py",
-    "tests/unit/nodes/test_delivery_*.py",
+    "tests/unit/nodes/delivery/test_delivery_*.py",
 )
 _CUSTODY = (
     "tests/unit/nodes/overlay/reliability/test_custody.py",
@@ -35,16 +35,15 @@ _STREAMS = (
 )
 MODULES = {
     "nodes.delivery.fifo": _DELIVERY,
-    "nodes.delivery.paced": _DELIVERY,
+    "nodes.delivery.pacing": _DELIVERY,
     "nodes.delivery.pq_pc": _DELIVERY,
     "nodes.delivery.dmpq_pc": _DELIVERY,
     "nodes.delivery.preemptive": _DELIVERY,
-    "nodes.delivery.rebuilding": _DELIVERY,
-    "nodes.overlay.custody": _CUSTODY,
-    "nodes.overlay.owed": _CUSTODY,
-    "analysis.seen_ranges": _STREAMS,
-    "analysis.streams": _STREAMS,
-    "testbed.plan": ("tests/unit/plan/*.py",),
+    "nodes.overlay.reliability.custody": _CUSTODY,
+    "nodes.overlay.reliability.outbox": _CUSTODY,
+    "analysis.streams.range_set": _STREAMS,
+    "analysis.streams.reassembly": _STREAMS,
+    "testbed.plan": ("tests/unit/testbed/plan/*.py",),
 }
 SKIPPED = ("core/Variable", "core/NoOp")  # the first need arguments, the last changes nothing
 PATIENCE = 5  # times the CPU time of the tests without a fault: then the fault is an endless loop

@@ -259,7 +259,7 @@ def test_of_a_packed_file_that_is_cut_all_is_read_that_can_be_unpacked(tmp_path,
     path.write_bytes(data[: len(data) * 2 // 3])
     found = read_all(path)
     assert 1000 < len(found.rows) < 1340
-    assert "broken from here on" in found.problems[-1][2]
+    assert "damaged from here on" in found.problems[-1][2]
     theirs = subprocess.run(
         ["gzip" if packed == "gz" else "zstd", "-dc", str(path)], capture_output=True, check=False
     )

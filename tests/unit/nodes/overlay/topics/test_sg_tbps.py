@@ -184,5 +184,5 @@ def test_words_survive_and_nonsense_is_refused() -> None:
     for word in TopicControl:
         assert decode_control(encode_control(word, "slope/警報")) == (word, "slope/警報")
     for data in (b"", b"\0slope", b"\1\xff"):
-        with pytest.raises(WireError, match="no word"):
+        with pytest.raises(WireError, match="no control message"):
             decode_control(data)
