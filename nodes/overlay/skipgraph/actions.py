@@ -65,7 +65,7 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A multicast came for a peer that this node no longer has; it is forwarded nevertheless."""
+    """A multicast arrived for a peer that this node no longer has; the node forwards it nevertheless."""
 
     key: bytes
     multicast: Multicast
@@ -81,7 +81,9 @@ class Exhausted:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A message of another node's layer above, routed to the peer with this key in its gap: the peer `key` here."""
+    """A control message of another node's layer above, routed to the peer with this key in its gap: the peer `key`
+    here.
+    """
 
     key: bytes
     asker: int
@@ -90,7 +92,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A message of another node's layer above to ours."""
+    """A control message of another node's layer above to ours."""
 
     sender: int
     body: bytes

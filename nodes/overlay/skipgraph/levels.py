@@ -1,12 +1,12 @@
-"""Levels from 1 on: in level i the peers whose vectors share the first i bits, in key order. They mend themselves.
+"""Levels from 1 on: level i links the peers whose vectors share the first i bits, in key order. Levels repair
+themselves.
 
-A peer finds its neighbour in level i by asking along level i - 1, in each direction, for the next one that shares i
-bits (Find); whoever is found takes the asker as neighbour too, if it is nearer than the one it has. Asked when a level
-below has changed, and again and again, one or two levels at each look (`table.Pace`). The answer holds, whatever was
-known before: so once level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without
-anybody noticing a crash. Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so
-(Mourn),
-from level to level.
+To find its neighbour in level i, a peer sends Find along level i - 1, in each direction, to the next peer that shares i
+bits. The peer that is found also takes the asking peer as its neighbour, if that one is nearer than its present one. A
+peer sends Find when a level below has changed, and periodically: one or two levels at each check (`table.Pace`). The
+answer replaces what the peer knew before. So once level 0 is right, level 1 becomes right, then level 2, and so on,
+from any wrong state and without any node detecting a crash. A peer that leaves notifies its neighbours (Bye). If a peer
+has died, its neighbours at level 0 notify the others (Mourn), level by level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
 of another node in level i. (Peers of one node share all their bits, and would never be alone.)
@@ -27,14 +27,14 @@ class Levels:
         self._idle_looks = 0
 
     def changed(self, peer: Peer, level: int, step: Step) -> None:
-        """A neighbour in this level is another one: the level above must be looked at."""
+        """A neighbour in this level has changed: check the level above soon."""
         self._fit_height(step)
         if level < len(peer.levels):
             for rightwards in (False, True):
                 self._find(peer, level + 1, rightwards, step)
 
     def stand(self) -> None:
-        """The neighbours are said to be right: nobody is asked, levels end where they must."""
+        """The neighbours are known to be right: send no Find, and end the levels where they must end."""
         height = self._height()
         for peer in self._table.in_ring():
             del peer.levels[height:]
@@ -98,7 +98,7 @@ class Levels:
             step.send(onward.node, message)
 
     def _meet(self, peer: Peer, level: int, rightwards: bool, asker: Contact, step: Step) -> None:
-        """Somebody has found this peer: is it nearer than who was known?"""
+        """Another peer has found this one: make it the neighbour, if it is nearer than the present one."""
         if level > len(peer.levels) or (asker.key > peer.key) is not rightwards:
             return
         now = peer.neighbour(level, rightwards)
@@ -120,7 +120,9 @@ class Levels:
         self._set(peer, found.level, found.rightwards, contact, step)
 
     def peer_dead(self, peer: Peer, dead: Contact, step: Step) -> None:
-        """The right neighbour of the peer in the ring died, and another has taken its place: tell all who knew it."""
+        """The peer's right neighbour in the ring died and has been replaced: notify all peers that had it as a
+        neighbour.
+        """
         for at, rightwards in ((peer.me, False), (peer.right, True)):
             step.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
 
@@ -141,11 +143,11 @@ class Levels:
         self._forget(lambda contact: contact == bye.peer, step)
 
     def forget_node(self, node: int, step: Step) -> None:
-        """The node is dead: none of its peers is a neighbour."""
+        """The node is dead: remove all its peers from the neighbours."""
         self._forget(lambda contact: contact.node == node, step)
 
     def forget_key(self, key: bytes, step: Step) -> None:
-        """No peer of this key stands in the ring; its node may live."""
+        """No peer with this key is in the ring: remove it from the neighbours. Its node may be alive."""
         self._forget(lambda contact: contact.key == key, step)
 
     def _forget(self, is_gone: Callable[[Contact], bool], step: Step) -> None:
@@ -159,14 +161,16 @@ class Levels:
                             self._find(peer, level, rightwards, step)
 
     def announce_leave(self, peer: Peer, step: Step) -> None:
-        """The peer has left the ring; its neighbours above level 0 are told."""
+        """The peer has left the ring: notify its neighbours above level 0."""
         above = {contact.key: contact for sides in peer.levels for contact in _both(sides)}
         for contact in above.values():
             step.send(contact.node, m.Bye(peer.me))
         self._fit_height(step)
 
     def refresh(self, peers: list[Peer], step: Step) -> None:
-        """One level of each of these peers, two soon after a change; if there was none for long, of one in all."""
+        """Check one level of each of these peers, two soon after a change; after a long calm, one level of one peer
+        only.
+        """
         for peer in peers:
             height = len(peer.levels)
             if not peer.in_ring or not height:

@@ -1,25 +1,27 @@
-"""To every peer with a key in a range, in one of two ways.
+"""Multicast to every peer with a key in a range, in one of two ways.
 
-flood: over every link inside the range, both directions, all levels, but not back; a peer passes it on once, when it
-comes first. (A peer, not a node: a key that was inserted meanwhile must pass on what its node has seen before.)
-The first arrival took the shortest path inside the range. Most messages.
-split: each neighbour serves a part of the range, from its own key to the next neighbour's; the leftmost one also all
-that lies farther left. No duplicates while neighbours do not change; longer paths.
+flood: over every link inside the range, in both directions, at all levels, but not back. A peer forwards it once, when
+it arrives first. (A peer, not a node: a key that was inserted meanwhile must forward what its node has received
+before.) The first arrival took the shortest path inside the range. This way needs the most messages.
 
-What is promised, both ways: a peer that was Inserted before the multicast began, and that stays, gets it, whatever
-inserts and leaves go on meanwhile and however long messages take; provided that no message is lost, that no node
-crashes, and that all keys are in one ring. Why: links to the right at level 0 are exact at every moment (`ring`), and
-every part, and every flood, goes over the one of each peer it reaches; so nobody to the right is passed over. Links to
-the left lead past no settled peer. Links of upper levels may be old: they only carry parts to a peer that may be gone.
-Its node then locates the first peer of the part (a question that anybody may pass on) and sends the part there: the
-multicast itself is only ever handled by nodes with a key in the range, or that had one when it was sent to them.
-A multicast that another node lets a peer begin (`by` is the peer itself) must not count on a claim that may be refused:
-only a left neighbour knows that it has been taken. Such a peer locates, too.
+split: each neighbour serves a part of the range, from its own key to the next neighbour's. The leftmost neighbour also
+serves everything farther left. No duplicates while neighbours do not change; longer paths.
 
-Where a node beside the way is known to be dead, nobody is passed over either: a stretch that only the dead one could
-have served, or behind which somebody may stand who is not known yet, is located as well, until the ring is whole there.
-`around`: the same for a part that was sent to a node and did not arrive. A flood goes on from both sides of the dead
-peer: whoever it cut off is connected with one of them by level 0.
+Guarantee of both ways: a peer that was Inserted before the multicast began, and that stays, gets the multicast,
+whatever peers join and leave meanwhile and however long messages take. Conditions: no message is lost, no node crashes,
+and all keys are in one ring. Reasons: links to the right at level 0 are exact at every moment (`ring`). Every part, and
+every flood, goes over that link of each peer it reaches, so it skips no peer to the right. Links to the left skip no
+settled peer. Links of upper levels may be outdated: they only carry parts to a peer that may be gone. The node of that
+peer then locates the first peer of the part (any node may forward this request) and sends the part there. So only nodes
+that have a key in the range, or had one when the message was sent to them, handle the multicast itself.
+
+If another node lets a peer begin a multicast (`by` is the peer itself), the peer must not rely on a claim that may be
+refused: only a left neighbour knows that the claim was granted. Such a peer locates, too.
+
+A known dead node causes no gap either. A stretch that only the dead node could have served, or behind which there may
+be a peer that is not known yet, is located as well, until the ring is whole there. `around` does the same for a part
+that was sent to a node and did not arrive. A flood continues from both sides of the dead peer: level 0 connects every
+peer that was cut off with one of them.
 """
 
 from collections import Counter
@@ -33,9 +35,7 @@ from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.wire import CUSTODY
 from nodes.protocol.wire import Message as Publication
 
-ENTRIES = (
-    30  # tries to find the first peer of a part; without end, if somebody is responsible for it
-)
+ENTRIES = 30  # attempts to find the first peer of a part; no limit for a publication with custody
 
 
 @dataclass(slots=True)
@@ -60,18 +60,18 @@ class Multicaster:
         return bool(self._entries)
 
     def holds(self, message_id: int | None = None) -> bool:
-        """Whether a part of this publication, or of any, waits for its first peer."""
+        """Whether a part of this publication, or of any, waits until its first peer is found."""
         return bool(self._held) if message_id is None else message_id in self._held
 
     def begin(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
-        """From this node; questions, if it has no peer in the range or beside it."""
+        """Begin a multicast of this node. Return Locate requests, if the node has no peer in the range or beside it."""
         for peer in self._table.peers.values():
             if peer.in_ring and multicast.floor <= peer.key < multicast.high:
                 return self.on_multicast(replace(multicast, at=peer.key), step)
         return self._enter(multicast, multicast.low, step)
 
     def on_multicast(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
-        """It came here; questions, if the peer it was meant for is gone."""
+        """A multicast arrived. Return Locate requests, if the peer that it was sent to is gone."""
         peer = self._table.peers.get(multicast.at)
         if peer is None:
             step.notify(Missed(multicast.at, multicast))
@@ -93,7 +93,9 @@ class Multicaster:
         return questions
 
     def around(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
-        """It was sent to the peer `at`, whose node is dead: questions for those who serve its part instead."""
+        """The node of the peer `at`, to which the part was sent, is dead. Return Locate requests for other peers to
+        serve it.
+        """
         at = multicast.at
         if multicast.way is m.Way.FLOOD:
             return self._enter(multicast, at, step)
@@ -103,7 +105,7 @@ class Multicaster:
         )
 
     def _beside(self, peer: Peer, multicast: m.Multicast, step: Step) -> list[m.Locate]:
-        """Questions for stretches beside a peer that it could not give to anybody, as its neighbours have died."""
+        """Locate requests for stretches beside a peer that it could not assign, because its neighbours have died."""
         questions: list[m.Locate] = []
         neighbours = list(self._neighbours(peer))
         right = [c.key for c in neighbours if c.key > peer.key]
@@ -126,7 +128,9 @@ class Multicaster:
     # The two ways
 
     def _flood(self, multicast: m.Multicast, step: Step) -> list[Peer]:
-        """All peers of this node get it at once, each passes it on over its links; those to which it was new."""
+        """Deliver to all peers of this node at once; each forwards over its links. Return the peers to which it was
+        new.
+        """
         onward: dict[Contact, bytes] = {}
         new = []
         for peer in self._table.peers.values():
@@ -159,11 +163,11 @@ class Multicaster:
             step.notify(Exhausted(peer.key, multicast))
 
     def _neighbours(self, peer: Peer) -> Iterator[Contact]:
-        """Those that are worth sending to."""
+        """The neighbours to which a message may be sent."""
         if peer.in_ring:
             yield from (contact for contact in peer.neighbours() if self._table.alive(contact))
         elif peer.right.key > peer.key:
-            yield peer.right  # its claim is under way and may have been taken
+            yield peer.right  # its claim is under way and may have been granted
 
     # Entering a range
 
@@ -183,7 +187,7 @@ class Multicaster:
         return self._questions(ticket, step)
 
     def _questions(self, ticket: int, step: Step) -> list[m.Locate]:
-        """None, if nobody is left here who knows the way: then the origin of the multicast is asked."""
+        """Locate requests for a part. None if no node is known to ask: then the origin of the multicast is asked."""
         table, entry = self._table, self._entries[ticket]
         question = m.Locate(entry.key, table.number, ticket)
         origin = entry.multicast.origin
@@ -193,7 +197,7 @@ class Multicaster:
         return []
 
     def on_gap(self, gap: m.Gap, step: Step) -> None:
-        """Who stands there is sent the part; if it is one that has died, the question is asked again later."""
+        """Send the part to the peer that was found. If that peer has died, repeat the request later."""
         entry = self._entries.get(gap.ticket)
         if entry is None:
             return
@@ -218,7 +222,7 @@ class Multicaster:
                 del self._held[body.message_id]
 
     def tick(self, step: Step) -> list[m.Locate]:
-        """Questions that are asked again."""
+        """The Locate requests that are due again."""
         again: list[m.Locate] = []
         for ticket, entry in list(self._entries.items()):
             entry.tries += 1
@@ -242,10 +246,10 @@ def _is_new(peer: Peer, multicast: m.Multicast) -> bool:
 def parts(
     key: bytes, low: bytes, high: bytes, neighbours: list[Contact]
 ) -> list[tuple[Contact, bytes, bytes]]:
-    """Who serves what of [low, high) but `key`: each neighbour from its own key to the next one's.
+    """Assign [low, high) without `key` to the neighbours: each serves from its own key to the next one's.
 
-    Of neighbours before the range, the last one serves its beginning; the leftmost of those left of `key` serves all
-    that lies farther left.
+    Of neighbours before the range, the last one serves its beginning. The leftmost of those left of `key` serves
+    everything farther left.
     """
     shares = []
     right = sorted({c.key: c for c in neighbours if key < c.key < high}.items())

@@ -1,7 +1,7 @@
-"""A node of a Skip Graph: messages and time in, actions out. No socket, no clock; chance is given.
+"""A node of a Skip Graph: messages and time in, actions out. No socket, no clock; the caller passes the random source.
 
-`now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node; where
-nothing changes, once an idle period (`table.Pace`).
+`now` is in seconds. Periodic work runs once a period, at an offset that differs from node to node; where nothing
+changes, once an idle period (`table.Pace`).
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.wire import Message as Publication
 
-# What a node of the graph knows, as JSON values: for those who look at a living graph from outside.
+# The node's state as JSON values, for status and drawings.
 
 
 def describe(table: Table) -> dict[str, Any]:
@@ -48,16 +48,16 @@ def _name(contact: Contact | None) -> str | None:
 PERIOD_S = 1.0
 IDLE_PERIOD_S = 120.0
 MOST_IDLE_TICKS = 0xFFFF
-DETOUR = 32  # hops that it counts: nodes without peers do not send a question round among themselves for long
+DETOUR = 32  # hops that it counts: a limit for requests among nodes without peers
 
 
 class SkipGraphNode:
     """One physical node, with any number of keys.
 
-    `introducers` are nodes that may know the way in, and `fallbacks` those that are asked if none of them does; if
-    nobody does, the first key founds a graph. `incarnation` must
-    grow whenever a node of this number begins anew, for example with the time of day. `watched`: the layer above finds
-    out who is dead, by its links; then nobody is taken for dead because his answers are late, but only Doubted.
+    `introducers` are nodes that may know a node of the graph; the node asks `fallbacks` if no introducer does. If no
+    node knows one, the first key founds a graph. `incarnation` must grow whenever a node of this number starts again,
+    for example with the time of day. `watched`: the layer above detects dead nodes, by its links. Then a node whose
+    answers are late is not taken for dead, but reported as Suspected.
     """
 
     def __init__(
@@ -110,31 +110,33 @@ class SkipGraphNode:
         return self._table.number
 
     def peer(self, key: bytes) -> Peer | None:
-        """The own peer with this key, to look at."""
+        """The own peer with this key, for reading only."""
         return self._table.peers.get(key)
 
     def own_keys(self) -> list[bytes]:
-        """The own keys, also those that come or go."""
+        """The own keys, including those that are being inserted or removed."""
         return list(self._table.peers)
 
     @property
     def left(self) -> bool:
-        """Whether it has no key, and no publication waits."""
+        """Whether the node has no key, and no publication waits."""
         return not self._table.peers and not self._multicaster.holds()
 
     @property
     def stands(self) -> bool:
-        """Whether it has a key in the ring, as far as it knows."""
+        """Whether the node has a key in the ring, to its own knowledge."""
         return bool(self._table.in_ring())
 
     def way_to(self, key: bytes, hops: int = 0) -> Hop | None:
-        """The next node on the way to whoever has the key in its gap; None: this node has it, or knows nobody."""
+        """The next node on the way to the peer that has the key in its gap; None: this node has it, or knows no other
+        node.
+        """
         if holder(self._table, key) is not None:
             return None
         return next_hop(self._table, key, hops)
 
     def guide(self) -> int | None:
-        """Another node that may know the way, for one that has no key any more."""
+        """Another node that may know the way, for a node that has no key any more."""
         guides = self._table.guides()
         return self._table.random.choice(guides) if guides else None
 
@@ -146,36 +148,38 @@ class SkipGraphNode:
         """All keys and links, as JSON values."""
         return describe(self._table)
 
-    # What the layer above wants
+    # Requests of the layer above
 
     def begin_at(self, places: Iterable[KnownPlace], now: float) -> list[Action]:
-        """Stand in a graph that is known from outside; for a node that has no key yet. Nothing is sent or told."""
+        """Take places in a graph that is known from outside; for a node without keys. It sends no message and reports
+        no event.
+        """
         step = Step(self.number)
         stand(self._table, places)
         self._levels.stand()
         return self._done(step, now)
 
     def insert(self, key: bytes, now: float) -> list[Action]:
-        """Begin to insert the key; Inserted says that it is done."""
+        """Begin to insert the key; Inserted reports the end."""
         step = Step(self.number)
         self._places.insert(key, step)
         return self._done(step, now)
 
     def remove(self, key: bytes, now: float) -> list[Action]:
-        """Begin to take the key out; Removed says that it is done."""
+        """Begin to remove the key; Removed reports the end."""
         step = Step(self.number)
         self._ring.remove(key, step)
         return self._done(step, now)
 
     def search(self, key: bytes, now: float) -> tuple[int, list[Action]]:
-        """Look for a key; Result with this ticket tells where the search ended. It may get lost."""
+        """Search for a key; Result with this ticket reports where the search ended. The search may get lost."""
         step = Step(self.number)
         ticket = self._table.ticket()
         step.send(self.number, m.Seek(key, self.number, ticket))
         return ticket, self._done(step, now)
 
     def carry(self, key: bytes, body: bytes, now: float) -> list[Action]:
-        """Say something to whoever has the key in its gap. It may get lost."""
+        """Send a control message to the peer that has the key in its gap. The message may get lost."""
         step = Step(self.number)
         step.send(self.number, m.Carry(key, self.number, 0, body))
         return self._done(step, now)
@@ -207,7 +211,9 @@ class SkipGraphNode:
         return self._done(step, now)
 
     def serve_again(self, multicast: m.Multicast, now: float) -> list[Action]:
-        """A part went to the peer `multicast.at`, whose node is dead: others serve it, as soon as they are found."""
+        """The node of the peer `multicast.at`, which had a part, is dead: other peers serve the part, as soon as they
+        are found.
+        """
         step = Step(self.number)
         self._ask(self._multicaster.around(multicast, step), step)
         return self._done(step, now)
@@ -217,12 +223,12 @@ class SkipGraphNode:
         return self._multicaster.holds(message_id)
 
     def notify(self, node: int, body: bytes, now: float) -> list[Action]:
-        """Say something to the layer above of another node. It may get lost."""
+        """Send a control message to the layer above of another node. The message may get lost."""
         step = Step(self.number)
         step.send(node, m.Tell(body))
         return self._done(step, now)
 
-    # What happens
+    # Events
 
     def on_message(self, sender: int, message: m.GraphMessage, now: float) -> list[Action]:
         """A message came from the node of this number."""
@@ -232,13 +238,13 @@ class SkipGraphNode:
         return self._done(step, now)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
-        """The shell knows that the node is dead."""
+        """The shell has found that the node is dead."""
         step = Step(self.number)
         self._ring.suspect(number, step)
         return self._done(step, now)
 
     def on_peer_found(self, number: int, now: float) -> list[Action]:
-        """The shell has reached a node again that was lost, or the first one after all were."""
+        """The shell has reached a lost node again, or the first node after all were lost."""
         step = Step(self.number)
         self._ring.found(number, step)
         return self._done(step, now)
@@ -272,11 +278,11 @@ class SkipGraphNode:
     def _on_routed_in_vain(
         self, sender: int, message: m.Locate | m.Unlink | m.Seek | m.Carry, step: Step
     ) -> None:
-        """Somebody has an old link to this node, which has no peer in the ring any more: he is told so.
+        """A node with an outdated link sent a message to this one, which has no peer in the ring any more: answer so.
 
-        A question for a place that somebody else has sent on, or one for leave, goes on by an introducer: who asked
-        would wait in vain. A node without any peer sends on every question for a place: it may know others than the
-        asker.
+        A Locate that another node has forwarded, or an Unlink, goes on by an introducer, because otherwise the asking
+        peer would wait in vain. A node without any peer forwards every Locate: it may know other nodes than the asking
+        one does.
         """
         table = self._table
         ticket = message.ticket if isinstance(message, m.Locate) else 0
@@ -303,7 +309,7 @@ class SkipGraphNode:
             self._multicaster.on_gap(gap, step)
 
     def _ask(self, questions: list[m.Locate], step: Step) -> None:
-        """Questions of a node that may have no peer any more."""
+        """Send the requests of a node that may have no peer any more."""
         table = self._table
         for question in questions:
             guides = table.guides()

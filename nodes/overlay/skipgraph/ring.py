@@ -1,30 +1,32 @@
-"""Level 0: all keys in a ring, each change made by one peer alone, so that the ring is exact at every moment.
+"""Level 0: all keys in a ring. One peer alone makes each change, so the ring is exact at every moment.
 
 The left neighbour decides about its gap, from its own key to its right neighbour's. A link to the right has a number
-that belongs to the peer it points to: how often its left neighbour changed. It goes on with each change, so an old
-message is known by its number. All questions may be lost and are repeated.
+that belongs to the peer it points to: how often its left neighbour changed. The number grows with each change, so a
+peer recognizes an outdated message by its number. Every request may be lost and is repeated.
 
-Insert, in two steps: Locate is routed to the peer in whose gap the key lies, it answers with the Gap. The new peer
-takes over the gap's right neighbour and sends Claim to the left one, who makes it his right neighbour only if the link
-still has the number of the Gap. (With one step, as first planned, a lost answer would be the end: the next newcomer
-to its left changes the gap, and nobody knows any more whom the first one has to its right.)
-Then the new peer tells its right neighbour (Check). It is *settled*, and only then Inserted, when the right neighbour
-is settled too: whoever goes left from any peer never passes over a settled one, however late messages are.
-A node without peers in the ring asks introducers; if none of them answers or knows a ring, it founds one. Of those that
-begin at the same time the one with the lowest number does so; others wait for it, as long as for one that is silent.
+Insert has two steps. Locate is routed to the peer in whose gap the key lies, and this peer answers with the Gap. The
+new peer takes over the gap's right neighbour and sends Claim to the left one. The left one makes it its right neighbour
+only if the link still has the number of the Gap. (With one step, as first planned, a lost answer would be fatal: the
+next new peer to its left changes the gap, and then no peer knows the right neighbour of the first one.) Then the new
+peer sends Check to its right neighbour. It is *settled*, and only then Inserted, when the right neighbour is settled
+too: a message that goes left from any peer never skips a settled one, however late messages are.
 
-Leave: the peer closes its gap and asks for Unlink, routed to its left neighbour; what concerns its gap meanwhile is
-held and sent on afterwards. Unlink, too, may be repeated: a key that is not there is out.
+A node without peers in the ring asks introducers. If none of them answers or knows a ring, it founds one. Of nodes that
+begin at the same time, the one with the lowest number does so. The others wait for it, as long as for a silent node.
 
-Crash: each peer checks its right neighbour. No answer: it is dead, or (`watched`) the layer above is asked whether it
-is: answers may be late. Instead of a dead one a peer takes the nearest one it knows and, when that one declines,
-goes left from there, to the first that has lost its left neighbour. A peer that nobody checks locates and claims its
-own place again. Who hears of a crash from its shell, and is not beside the dead one, tells the one that is (Doubt).
-Now and then a peer looks its place up through another node: rings that grew apart become one again. The peer that
-learns of another ring takes its place in it, or lets one of the others know of a place in its own.
+Leave: the peer closes its gap and sends Unlink, routed to its left neighbour. It holds messages about its gap meanwhile
+and forwards them afterwards. Unlink may be repeated, too: a key that is not there counts as removed.
 
-Three parts do this: `links` keeps the two neighbours of each peer, `places` finds a peer's place, and `Ring` removes
-peers, counts time and deals with nodes that are silent or dead.
+Crash: each peer checks its right neighbour. If no answer comes, the neighbour is dead; with `watched`, the layer above
+decides, because answers may be late. The peer replaces a dead neighbour by the nearest peer it knows. If that one
+declines, it goes left from there, to the first peer that has lost its left neighbour. A peer that gets no checks
+locates and claims its own place again. A node whose shell reports a crash, and that is not beside the dead peer,
+notifies the peer that is (Doubt). Now and then a peer looks its place up through another node: so separate rings become
+one again. The peer that learns of another ring takes its place in it, or notifies a peer of that ring of a place in its
+own.
+
+Three classes do this: `Links` keeps the two neighbours of each peer, `Places` finds a peer's place, and `Ring` removes
+peers, counts time and handles nodes that are silent or dead.
 """
 
 from collections import Counter
@@ -37,7 +39,7 @@ from nodes.overlay.skipgraph.table import SLACK, SUSPECTED_TICKS, Peer, Standing
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
 
-# The two neighbours of each peer at level 0, and how they make sure of each other. The rules stand at the top.
+# Links at level 0
 
 
 SUCCESSORS = 4
@@ -45,7 +47,7 @@ UNCHECKED = 4  # ticks after a check was due, then a peer looks for its place ag
 
 
 class Links:
-    """Checks, their answers, and what follows from them."""
+    """The two neighbours of each peer at level 0: checks, their answers, and the resulting changes."""
 
     def __init__(self, table: Table, levels: Levels) -> None:
         self._table = table
@@ -73,7 +75,7 @@ class Links:
         self._confirm_check(peer, step)
 
     def _recheck(self, peer: Peer, step: Step) -> None:
-        """Somebody else would be the left neighbour: is the one that was known still there?"""
+        """Another peer would be the left neighbour: check whether the present one is still there."""
         peer.unchecked = max(peer.unchecked, 0)
         peer.pace.wake()
         step.send(peer.left.node, m.Recheck(peer.left.key, peer.key))
@@ -101,12 +103,12 @@ class Links:
         if peer.dead_right is not None and peer.right != peer.me:
             self._levels.peer_dead(peer, peer.dead_right, step)
         peer.dead_right = None
-        # Multicasts never cross the end of the line: there, the right neighbour need not be settled.
+        # Multicasts never cross the end of the key order: there, the right neighbour need not be settled.
         if answer.settled or peer.right.key <= peer.key:
             self.settle(peer, step)
 
     def settle(self, peer: Peer, step: Step) -> None:
-        """The right neighbour is settled: so is this peer, if nothing speaks against it."""
+        """The right neighbour is settled: so is this peer, if no condition fails."""
         if peer.settled or peer.unwanted or peer.standing is not Standing.LINKED:
             return
         peer.settled = True
@@ -123,7 +125,7 @@ class Links:
             self.replace_right(peer, step)
 
     def replace_right(self, peer: Peer, step: Step) -> None:
-        """The right neighbour is no more: take the nearest one that is known, in the end oneself."""
+        """The right neighbour is gone: take the nearest known peer instead, in the end this peer itself."""
         if peer.right != peer.me:
             peer.dead_right = peer.right
         nearest = peer.me
@@ -137,7 +139,7 @@ class Links:
         self.check(peer, step)
 
     def linked(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
-        """The left neighbour has taken the peer in."""
+        """The left neighbour has linked this peer."""
         peer.standing = Standing.LINKED
         peer.claim, peer.ticket, peer.tries = None, 0, 0
         peer.left, peer.left_number = left, max(peer.left_number, number)
@@ -146,14 +148,14 @@ class Links:
         self.check(peer, step)
 
     def set_right(self, peer: Peer, right: Contact, number: int, step: Step) -> None:
-        """The right neighbour is this one now."""
+        """Make this contact the right neighbour."""
         changed = peer.right != right
         peer.right, peer.right_number, peer.unanswered, peer.unsure = right, number, 0, False
         if changed:
             self.changed(peer, step)
 
     def set_left(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
-        """One that leaves asks its new left neighbour, too: the old one may be gone, and the question with it."""
+        """Make this contact the left neighbour. A leaving peer repeats Unlink: the old one may have lost the request."""
         changed = peer.left != left
         peer.left, peer.left_number, peer.unchecked = left, number, 0
         if changed:
@@ -162,33 +164,33 @@ class Links:
                 self.request_unlink(peer, step)
 
     def request_unlink(self, peer: Peer, step: Step) -> None:
-        """Ask the left neighbour of a peer that leaves to link past it."""
+        """Ask the left neighbour of a leaving peer to link past it."""
         request = m.Unlink(peer.me, peer.right, peer.right_number)
         step.send(peer.left.node, request)
 
     def changed(self, peer: Peer, step: Step) -> None:
-        """A neighbour at level 0 is another one now."""
+        """A neighbour at level 0 has changed."""
         peer.pace.wake()
         step.notify(Moved(peer.key))
         self._levels.changed(peer, 0, step)
 
     def check(self, peer: Peer, step: Step) -> None:
-        """Tell the right neighbour who stands left of it."""
+        """Send Check to the right neighbour, with this peer as its left neighbour."""
         check = m.Check(peer.right.key, peer.me, peer.right_number, peer.pace.pause)
         step.send(peer.right.node, check)
 
 
-# How a key gets its place in the ring, and gets it back. The rules stand at the top.
+# Places: how a key gets its place in the ring, and gets it back
 
 
-PATIENCE = 2  # ticks between two questions for a place
-UNASKED = 0  # ticket of a Gap that somebody else asked for
-HELPLESS = 4  # questions without an answer; if no introducer helps, a ring is founded
-LATE = 8  # times as many, if the dead are known and answers are only late
+PATIENCE = 2  # ticks between two requests for a place
+UNASKED = 0  # ticket of a Gap that another peer requested
+HELPLESS = 4  # requests without an answer; if no introducer helps, the node founds a ring
+LATE = 8  # times as many, if dead nodes are reported and answers are only late
 
 
 class Places:
-    """Locate, Gap, Claim and their like: the part of a node that finds places for its peers."""
+    """Finds places for the peers of a node, by Locate, Gap, Claim and the like."""
 
     def __init__(self, table: Table, links: Links, levels: Levels) -> None:
         self._table = table
@@ -198,7 +200,7 @@ class Places:
         self._helpless = HELPLESS * LATE if table.watched else HELPLESS
 
     def insert(self, key: bytes, step: Step) -> None:
-        """Begin to insert; Inserted comes when it is done."""
+        """Begin to insert; Inserted reports the end."""
         table = self._table
         if (peer := table.peers.get(key)) is not None:
             peer.unwanted = False
@@ -210,7 +212,7 @@ class Places:
         self.look_for_place(table.peers[key], step)
 
     def look_for_place(self, peer: Peer, step: Step) -> None:
-        """Ask who has the key in its gap; the answer is a Gap."""
+        """Locate the peer that has the key in its gap; the answer is a Gap."""
         table = self._table
         if peer.standing is Standing.JOINING and not table.in_ring() and self._alone():
             self._found_ring(peer, step)
@@ -227,7 +229,7 @@ class Places:
             step.send(node, question)
 
     def _introducers(self, turn: int) -> list[int]:
-        """Whom to ask: one of the introducers that may help yet; if there is none, all that one can fall back on."""
+        """The nodes to ask: one of the introducers that may still help; if there is none, all fallbacks."""
         table = self._table
         fallbacks = self._hopeful(table.fallbacks)
         if fallbacks and not self._hopeful(table.introducers):
@@ -266,7 +268,7 @@ class Places:
                 self.pass_on(question.key, question, step)
 
     def on_suspect(self, suspicion: m.Doubt, step: Step) -> None:
-        """Somebody has lost the peer of this key."""
+        """Another peer has lost the peer with this key."""
         peer = holder(self._table, suspicion.key)
         if peer is None:
             self.pass_on(suspicion.key, suspicion, step)
@@ -275,7 +277,7 @@ class Places:
             self._links.check(peer, step)
 
     def look_through(self, node: int, step: Step) -> None:
-        """All own peers ask this node for their places: it may stand in another ring."""
+        """Let all own peers look their places up through this node, which may be in another ring."""
         table = self._table
         for peer in table.peers.values():
             if peer.standing is Standing.JOINING:
@@ -285,19 +287,19 @@ class Places:
             step.send(node, m.Locate(peer.key, table.number, ticket))
 
     def pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt, step: Step) -> None:
-        """Route a question on towards the key."""
+        """Route a request on towards the key."""
         hop = next_hop(self._table, key, message.hops)
         if hop is not None:
             step.send(hop.to.node, replace(message, hops=hop.hops))
 
     def on_noted(self, sender: int, answer: m.Noted, step: Step) -> None:
-        """An introducer has passed the question on, or cannot."""
+        """An introducer has forwarded the request, or cannot."""
         if not answer.empty:
             del self._asked[sender]
             return
         table = self._table
         if sender > table.number or sender not in table.introducers:
-            # who has the lower number founds a ring, the other waits a while for it
+            # The node with the lower number founds a ring; the other one waits a while for it.
             self._asked[sender] = self._helpless
         else:
             self._asked[sender] += self._helpless // HELPLESS - 1
@@ -307,11 +309,11 @@ class Places:
         founds = self._alone() and not table.in_ring()
         for peer in list(table.peers.values()):
             waits = peer.ticket == answer.ticket and peer.standing is Standing.JOINING
-            if waits and (unasked or founds):  # else it asks again when it has waited: no storm
+            if waits and (unasked or founds):  # else it asks again after its wait: no message storm
                 self.look_for_place(peer, step)
 
     def on_gap(self, gap: m.Gap, step: Step) -> bool:
-        """Whether the answer was for a peer that looks for its place, or that others have looked for."""
+        """Whether the answer was for a peer that looks for its place, or for which another node looked."""
         if gap.ticket == UNASKED:
             for peer in self._table.in_ring():
                 if between(gap.left.key, peer.key, gap.right.key) and self._is_closer(peer, gap):
@@ -337,7 +339,7 @@ class Places:
         if gap.right.key == peer.key:
             if peer.claim is not None:
                 self._links.linked(peer, gap.left, gap.number, step)
-            else:  # of an earlier life
+            else:  # of an earlier incarnation
                 gone = m.Gone(gap.left.key, peer.key, gap.number)
                 step.send(gap.left.node, gone)
         else:
@@ -345,13 +347,13 @@ class Places:
             self._ask_for(peer, gap, step)
 
     def _rejoin(self, peer: Peer, gap: m.Gap, step: Step) -> None:
-        """A peer in the ring has looked for its place: is there a better one?"""
+        """A peer in the ring has looked its place up: move it, if there is a better place."""
         lost = peer.unchecked >= UNCHECKED or not self._table.alive(peer.left)
         if peer.key in (gap.right.key, gap.left.key):
             return
         if lost or self._is_closer(peer, gap):
             self._ask_for(peer, gap, step)
-        else:  # another ring, whose next one to the right has its place in ours
+        else:  # another ring, whose next peer to the right has its place in ours
             self._find_place_for(gap.right, step)
 
     def _is_closer(self, peer: Peer, gap: m.Gap) -> bool:
@@ -410,7 +412,7 @@ class Places:
                 self._find_place_for(gap.right, step)
 
     def _find_place_for(self, other: Contact, step: Step) -> None:
-        """Two rings become one, and nobody stands left of this peer any more: it hears of a place in the other ring."""
+        """Two rings merge, and `other` has no left neighbour any more: notify it of its place in this ring."""
         self.on_locate(m.Locate(other.key, other.node, UNASKED, hops=1), step)
 
     def on_declined(self, answer: m.Declined, step: Step) -> None:
@@ -432,16 +434,16 @@ class Places:
 
 UNANSWERED = 3  # checks, then the right neighbour counts as dead
 SILENT = 8  # ticks, then the left neighbour of a peer counts as dead
-LEAVE_TRIES = 8  # tries to leave in order
-LONGEST_WAIT = 8  # ticks between them
-LOOK_AROUND = 5  # ticks between two looks through another node, while something changes
+LEAVE_TRIES = 8  # attempts to leave in order
+LONGEST_WAIT = 8  # ticks between attempts
+LOOK_AROUND = 5  # ticks between two lookups through another node, while something changes
 ALONE = 20  # the same for a peer that is alone in its ring, always
-FOUND_TICKS = 6  # for so long places are looked up through a node that was lost and is there again
-LOOKERS = 8  # nodes that look through another one in each idle pause, of a ring of any size
+FOUND_TICKS = 6  # for so long peers look their places up through a node that was lost and is back
+LOOKERS = 8  # nodes of a ring, of any size, that look up through another one in an idle pause
 
 
 class Ring:
-    """The part of a node that keeps its peers in the ring until they leave: time, silence and crashes."""
+    """Keeps the peers of a node in the ring until they leave: handles time, silence and crashes."""
 
     def __init__(self, table: Table, links: Links, places: Places, levels: Levels) -> None:
         self._table = table
@@ -449,10 +451,10 @@ class Ring:
         self._places = places
         self._levels = levels
         self._ticks = 0
-        self._found: dict[int, int] = {}  # nodes that were lost and are there again -> ticks left
+        self._found: dict[int, int] = {}  # nodes that were lost and are back -> ticks left
 
     def remove(self, key: bytes, step: Step) -> None:
-        """Begin to leave; Removed comes when it is done."""
+        """Begin to leave; Removed reports the end."""
         peer = self._table.peers.get(key)
         if peer is None:
             return
@@ -508,13 +510,13 @@ class Ring:
             self._places.insert(peer.key, step)
 
     def suspect(self, node: int, step: Step) -> None:
-        """The node is dead, or seems so."""
+        """The node is dead, or seems to be."""
         table = self._table
         if node == table.number:
             return
         news = node not in table.suspects
         table.suspects[node] = SUSPECTED_TICKS
-        others: set[bytes] = set()  # keys that somebody else has to his right
+        others: set[bytes] = set()  # dead keys whose left neighbour is no own peer
         for peer in list(table.peers.values()):
             known = {contact.key for contact in peer.contacts() if contact.node == node}
             if not known:
@@ -531,24 +533,24 @@ class Ring:
         for key in sorted(others) if news and table.in_ring() else ():
             self._places.on_suspect(
                 m.Doubt(key, AROUND), step
-            )  # from the left, not over the dead one
+            )  # from the left, not over the dead peer
 
     def _suspect(self, node: int, step: Step) -> None:
-        """It is silent: dead, unless somebody else knows better."""
+        """The node is silent: treat it as dead, unless the layer above decides that."""
         if not self._table.watched:
             self.suspect(node, step)
         elif Suspected(node) not in step.actions and node != self._table.number:
             step.notify(Suspected(node))
 
     def found(self, node: int, step: Step) -> None:
-        """The node was lost and is there again, or this one was: there may be two rings now."""
+        """The node was lost and is back, or this one was: there may be two rings now."""
         self._table.suspects.pop(node, None)
         if self._table.peers:
             self._found[node] = FOUND_TICKS
             self._places.look_through(node, step)
 
     def tick(self, step: Step) -> list[Peer]:
-        """One period has gone by; the peers whose turn it is to look after their neighbours."""
+        """A period has passed. Return the peers whose turn it is to check their neighbours."""
         table = self._table
         self._ticks += 1
         for node in list(table.suspects):
@@ -591,7 +593,7 @@ class Ring:
             self._leave(peer, step)
         if peer.right == peer.me:
             peer.left, peer.unchecked = peer.me, 0
-            if peer.unsure:  # its last left neighbour kept it from being sure that it is alone
+            if peer.unsure:  # not sure yet that it is alone, because of its last left neighbour
                 self._links.check(peer, step)
         else:
             self._tick_neighbours(peer, look, step)
@@ -619,7 +621,9 @@ class Ring:
                 self._places.look_for_place(peer, step)
 
     def _tick_around(self, step: Step) -> None:
-        """Time to look for other rings? If nothing changes, few of a ring do so: its levels tell how many it has."""
+        """Look for other rings, if it is time. If nothing changes, few nodes do so: the levels show the size of the
+        ring.
+        """
         peers, idle = self._table.in_ring(), self._table.idle_ticks
         if idle <= LOOK_AROUND or any(peer.pace.sweeps(len(peer.levels)) for peer in peers):
             if self._ticks % LOOK_AROUND == 0:
@@ -634,7 +638,7 @@ class Ring:
             self._look_around(step)
 
     def _look_around(self, step: Step) -> None:
-        """One peer asks another node for its own place: is there more than our ring?"""
+        """Let one peer look its place up through another node, to find peers outside this ring."""
         table = self._table
         linked = [peer for peer in table.peers.values() if peer.standing is Standing.LINKED]
         if not linked:

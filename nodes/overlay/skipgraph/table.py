@@ -1,4 +1,4 @@
-"""All that one node knows: its own peers, their neighbours, and which nodes keep silent."""
+"""The state of one node: its own peers, their neighbours, and the nodes that are suspected to be dead."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.skipgraph.actions import Action, Event, Send
 from nodes.protocol.skipgraph_messages import Contact, Gap, GraphMessage
 
-# How often a peer looks after its neighbours: each tick while anything changes, then ever more seldom.
+# Pace: how often a peer checks its neighbours. Each tick while anything changes, then less and less often.
 #
-# A look is a check of the right neighbour and a question for one level, or two soon after a change. Where nothing is
-# lost without notice and the dead are reported, as between brokers, looks find nothing to mend; they are the last net.
-# So after as many as go three times through all levels without a change the pause doubles, up to that of an idle peer.
+# A check covers the right neighbour and one level, or two levels soon after a change. Where no message is lost silently
+# and dead nodes are reported, as between brokers, checks find nothing to repair; they are the last safeguard. After
+# enough checks to go through all levels three times without a change, the pause doubles, up to that of an idle peer.
 # Any change wakes the peers concerned.
 
 
@@ -23,23 +23,23 @@ SLACK = 8  # of so many ticks that another node counts, one more: clocks differ
 
 @dataclass(slots=True)
 class Pace:
-    """Of one peer, counted in ticks."""
+    """The pace of one peer, counted in ticks."""
 
     pause: int = 1
-    rest: int = 1  # until the next look
-    calm: int = 0  # looks since something changed
+    rest: int = 1  # until the next check
+    calm: int = 0  # checks since the last change
 
     def wake(self) -> None:
-        """Something has changed, or must be looked into."""
+        """Something has changed, or must be checked."""
         self.pause, self.calm = 1, 0
         self.hurry()
 
     def hurry(self) -> None:
-        """Look at the next tick, whatever follows."""
+        """Check at the next tick, without changing the pace."""
         self.rest = min(self.rest, 1)
 
     def tick(self, levels: int, idle: int) -> bool:
-        """Whether it is time for a look."""
+        """Whether a check is due."""
         self.rest -= 1
         if self.rest > 0:
             return False
@@ -50,24 +50,24 @@ class Pace:
         return True
 
     def sweeps(self, levels: int) -> bool:
-        """Whether all levels have still to be gone through."""
+        """Whether the checks have not gone through all levels yet."""
         return self.calm <= 2 * levels + 2
 
 
-SUSPECTED_TICKS = 30  # afterwards a silent node gets another chance
+SUSPECTED_TICKS = 30  # then the node tries a silent node again
 
 
 class Standing(Enum):
-    """A peer's place in the ring."""
+    """The state of a peer in the ring."""
 
-    JOINING = auto()  # not in it, as far as it knows
+    JOINING = auto()  # not in the ring, to its own knowledge
     LINKED = auto()
-    LEAVING = auto()  # in it until its left neighbour says otherwise; its own gap is closed
+    LEAVING = auto()  # in the ring until its left neighbour confirms; its own gap is closed
 
 
 @dataclass(slots=True)
 class Sides:
-    """The neighbours in one level above 0."""
+    """The two neighbours in one level above 0."""
 
     left: Contact | None = None
     right: Contact | None = None
@@ -86,27 +86,27 @@ class Peer:
     settled: bool = False
     unchecked: int = 0  # ticks since the left neighbour should have checked
     unanswered: int = 0  # checks of the right neighbour
-    unsure: bool = False  # the right neighbour replaced a dead one: others may stand before it
-    gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, lately
-    successors: tuple[Contact, ...] = ()  # who stands behind the right neighbour
+    unsure: bool = False  # the right neighbour replaced a dead one: other peers may be before it
+    gone: set[bytes] = field(default_factory=set)  # keys of peers that were found gone lately
+    successors: tuple[Contact, ...] = ()  # the peers behind the right neighbour
     levels: list[Sides] = field(default_factory=list)  # from level 1 on
-    turn: int = 0  # whose level is looked after next
+    turn: int = 0  # the level to check next
     pace: Pace = field(default_factory=Pace)
     dead_right: Contact | None = (
-        None  # the right neighbour that died, until all who knew it are told
+        None  # the right neighbour that died, until its neighbours are notified
     )
-    claim: Gap | None = None  # the place that was asked for
-    ticket: int = 0  # of the question that is open; 0: none
-    abroad: int = 0  # the same, if it was put to a node that was lost and is there again
+    claim: Gap | None = None  # the place that was requested
+    ticket: int = 0  # of the open request; 0: none
+    abroad: int = 0  # the same, if the request went to a node that was lost and is back
     tries: int = 0
-    wait: int = 0  # ticks until the next try
-    unwanted: bool = False  # to be removed as soon as it is known where it stands
-    again: bool = False  # to be inserted anew when it has left
+    wait: int = 0  # ticks until the next attempt
+    unwanted: bool = False  # remove it as soon as its place is known
+    again: bool = False  # insert it again when it has left
     held: list[GraphMessage] = field(default_factory=list)
     dedup: DedupWindow = field(default_factory=DedupWindow)  # publications that came by flood
     dedup_control: DedupWindow = field(
         default_factory=DedupWindow
-    )  # the same for words of the layer above
+    )  # the same for control messages of the layer above
 
     @property
     def key(self) -> bytes:
@@ -114,16 +114,18 @@ class Peer:
 
     @property
     def in_ring(self) -> bool:
-        """Whether others may have it as neighbour, to its own knowledge."""
+        """Whether other peers may have it as a neighbour, to its own knowledge."""
         return self.standing is not Standing.JOINING
 
     @property
     def reachable(self) -> bool:
-        """Also if its claim was taken and only the answer is still under way."""
+        """Whether it is in the ring, or its claim may have been granted and only the answer is under way."""
         return self.in_ring or self.claim is not None
 
     def neighbour(self, level: int, rightwards: bool) -> Contact | None:
-        """In a line, as every level is for all but the ring's own care: the ends have nobody beyond."""
+        """The neighbour in a level, seen as a list: its ends have no neighbour beyond. Only `ring` uses level 0 as a
+        ring.
+        """
         if level:
             if level > len(self.levels):
                 return None
@@ -134,7 +136,7 @@ class Peer:
         return self.left if self.left.key < self.key else None
 
     def neighbours(self) -> Iterator[Contact]:
-        """In all levels and both directions; some more than once."""
+        """The neighbours in all levels and both directions; some more than once."""
         for level in range(len(self.levels) + 1):
             for rightwards in (False, True):
                 contact = self.neighbour(level, rightwards)
@@ -142,7 +144,7 @@ class Peer:
                     yield contact
 
     def contacts(self) -> Iterator[Contact]:
-        """Everybody it knows: neighbours, those across the end of the ring, and successors."""
+        """All contacts of the peer: neighbours, those across the end of the ring, and successors."""
         yield self.left
         yield self.right
         yield from self.successors
@@ -155,9 +157,9 @@ class Peer:
 
 @dataclass(slots=True)
 class Step:
-    """One call of the node of this number: what it has to do and to report so far, in order.
+    """One call of the node of this number: the actions and events so far, in order.
 
-    The node makes one for each call and passes it to its parts. Messages to itself cost nothing: they are handled
+    The node makes one for each call and passes it to its parts. Messages to itself cost nothing: the node handles them
     before the call ends.
     """
 
@@ -195,20 +197,20 @@ class Table:
         self.introducers = tuple(node for node in introducers if node != number)
         self.fallbacks = tuple(node for node in fallbacks if node != number)
         self.random = random
-        self.idle_ticks = idle_ticks  # between two looks of a peer where nothing changes
-        self.watched = watched  # the layer above finds out who is dead
+        self.idle_ticks = idle_ticks  # between two checks of a peer where nothing changes
+        self.watched = watched  # the layer above detects dead nodes
         self.peers: dict[bytes, Peer] = {}
         self.suspects: dict[int, int] = {}  # node -> ticks left
         self._first_numbers = incarnation
         self._tickets = 0
 
     def ticket(self) -> int:
-        """A number for a question."""
+        """A number for a request."""
         self._tickets = self._tickets % 0xFFFFFFFF + 1
         return self._tickets
 
     def first_number(self) -> int:
-        """Where the link numbers of a new peer begin: above all that an earlier peer of this key can have had."""
+        """The first link number of a new peer: above all that an earlier peer of this key can have had."""
         self._first_numbers += 1
         return (self._first_numbers & 0xFFFFFFFF) << 32
 
@@ -216,7 +218,7 @@ class Table:
         return contact.node not in self.suspects
 
     def guides(self) -> list[int]:
-        """Who may know the way, and is not taken for dead: introducers or, if there is none, those to fall back on."""
+        """Nodes to ask for the way that are not taken for dead: introducers or, if there is none, fallbacks."""
         alive = [node for node in self.introducers if node not in self.suspects]
         return alive or [node for node in self.fallbacks if node not in self.suspects]
 
@@ -224,7 +226,7 @@ class Table:
         return [peer for peer in self.peers.values() if peer.in_ring]
 
     def known(self) -> Iterator[Contact]:
-        """Everybody that is known and not suspected, own peers too."""
+        """All known contacts that are not suspected, own peers included."""
         for peer in self.in_ring():
             yield peer.me
             for contact in peer.contacts():
@@ -232,22 +234,23 @@ class Table:
                     yield contact
 
 
-# A graph that stands already: where each key is, said from outside instead of found out by messages.
+# Known places: a graph set up from outside instead of by messages.
 #
-# Whoever knows all keys and vectors knows all links, by sorting. Nodes that begin at such places are as they would be
-# after a long time without change, so no message is needed to make a graph of 100,000 nodes, and one that nobody talks
-# to need not even exist yet.
+# All keys and vectors together determine all links, by sorting. Nodes that begin at such places are in the state that
+# they would have after a long time without change. So a graph of 100,000 nodes needs no message to be set up, and a
+# node that gets no message need not even exist yet.
 
 
-LONG_CALM = 1000  # looks without a change
-NUMBER = 0  # of every link: below all that a peer begins with which comes by messages
+LONG_CALM = 1000  # checks without a change
+NUMBER = 0  # of every link: below the first number of any peer that joins by messages
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPlace:
     """A key with its neighbours. At level 0 they form a ring; `levels` are those above, None beyond the ends.
 
-    `successors` stand behind the right neighbour, in the ring: as many as `ring.SUCCESSORS`, going round if need be.
+    `successors` are the peers behind the right neighbour in the ring: as many as `ring.SUCCESSORS`, going round if need
+    be.
     """
 
     key: bytes
@@ -258,7 +261,7 @@ class KnownPlace:
 
 
 def stand(table: Table, places: Iterable[KnownPlace]) -> None:
-    """The node has peers at these places, linked and settled."""
+    """Give the node peers at these places, linked and settled."""
     idle = table.idle_ticks
     for place in places:
         table.peers[place.key] = Peer(
