@@ -1,4 +1,4 @@
 """Collecting periodic sensor data over a Skip Graph (Kawakami 2016).
 
-`rules` says who stands where, and to whom data is passed on its way to the subscriber.
+`rules` defines the nodes' keys and the next node for data on its way to the subscriber.
 """

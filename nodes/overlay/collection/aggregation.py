@@ -1,7 +1,7 @@
-"""Publications that wait for others which go to the same node, to leave as one message with them.
+"""Aggregation: publications to the same node wait for each other and leave as one message.
 
-A bundle leaves when nobody is expected any more, when its time is over, or when it is full. The first one in it has
-waited longest: its time counts.
+A bundle leaves when no other reading is expected, when its time is over, or when it is full. The time of a bundle is
+that of its first publication, which has waited longest.
 """
 
 from collections import OrderedDict, deque
@@ -23,7 +23,7 @@ Expecting = Callable[[str, Container[int], float, float, float], bool]
 
 @dataclass(slots=True)
 class _Bundle:
-    """Of one topic, to one node."""
+    """The waiting publications of one topic to one node."""
 
     opened: float
     publications: list[Message] = field(default_factory=list)
@@ -32,7 +32,7 @@ class _Bundle:
 
 
 class Bundles:
-    """All of a node. `expecting` (topic, who is there, since, until, now): whether more is to come in this time."""
+    """The bundles of a node. `expecting` (topic, origins in a bundle, since, until, now): whether more is due."""
 
     def __init__(self, number: int, wait_s: float, expecting: Expecting) -> None:
         self._number = number
@@ -44,7 +44,7 @@ class Bundles:
         return bool(self._open)
 
     def add(self, node: int, publication: Message, now: float) -> list[Message]:
-        """It goes to this node; what must leave for there at once, because it is full."""
+        """Add a publication to this node. Return the messages that must leave at once, because the bundle is full."""
         out = []
         size = LENGTH.size + len(encode(publication))
         place = (node, publication.topic)
@@ -64,7 +64,7 @@ class Bundles:
         return out
 
     def leaving(self, now: float) -> list[tuple[int, Message]]:
-        """What leaves now, and for where."""
+        """The bundles that leave now, with their next nodes."""
         ready = []
         for (node, topic), bundle in self._open.items():
             until = bundle.opened + self._wait_s
@@ -74,11 +74,11 @@ class Bundles:
         return [(node, self._pop(node, topic)) for node, topic in ready]
 
     def everything(self) -> list[tuple[int, Message]]:
-        """All of it leaves now."""
+        """Empty all bundles now."""
         return [(node, self._pop(node, topic)) for node, topic in list(self._open)]
 
     def give_back(self, node: int) -> list[Message]:
-        """This node is gone: what was to go there."""
+        """This node is gone: return the publications for it."""
         places = [place for place in self._open if place[0] == node]
         return [each for place in places for each in self._open.pop(place).publications]
 
@@ -90,11 +90,11 @@ class Bundles:
         return publications[0] if len(publications) == 1 else join(publications, self._number)
 
 
-# When readings of which sensors come: whose a node may wait for before it passes on what it has.
+# Schedules of sensors: the readings for which a node may wait before it forwards those it has.
 #
-# A sensor's period is the distance between its publications, on its own clock; its next reading is expected one period
-# after the last one came here, on the clock of this node. So nothing depends on clocks that agree, or on sensors that
-# publish at the same moment. One that keeps silent for several periods is not waited for any more.
+# A sensor's period is the distance between its publications, on its own clock. Its next reading is expected one period
+# after the last one arrived here, on the clock of this node. So clocks need not agree, and sensors need not publish at
+# the same moment. A node does not wait for a sensor that has been silent for several periods.
 
 
 SILENT_PERIODS = 3  # periods of silence
@@ -105,7 +105,7 @@ NANOSECONDS = 1_000_000_000
 
 @dataclass(slots=True)
 class _Sensor:
-    """What is known of one."""
+    """The last readings of one sensor."""
 
     published_ns: int
     came: float
@@ -118,13 +118,13 @@ class _Sensor:
 
 
 class SensorSchedule:
-    """Of all sensors whose readings of a topic come through a node; those heard of longest ago are forgotten first."""
+    """Schedule of all sensors whose readings of a topic pass a node; those silent for longest are forgotten first."""
 
     def __init__(self) -> None:
         self._sensors: OrderedDict[int, _Sensor] = OrderedDict()
 
     def record(self, sensor: int, published_ns: int, now: float) -> None:
-        """A reading of this sensor has come."""
+        """A reading of this sensor has arrived."""
         known = self._sensors.get(sensor)
         if known is None:
             self._sensors[sensor] = _Sensor(published_ns, now)
@@ -137,7 +137,7 @@ class SensorSchedule:
             self._sensors.popitem(last=False)
 
     def steady_period(self, now: float) -> float | None:
-        """The shortest period of all that publish regularly; None: nobody does, as far as is known."""
+        """The shortest period of all sensors that publish regularly; None: no such sensor is known."""
         periods = []
         for one in self._sensors.values():
             if len(one.distances) < 2 or _is_silent(one, now):
@@ -163,34 +163,31 @@ def _is_silent(sensor: _Sensor, now: float) -> bool:
     return period is not None and now - sensor.came > SILENT_PERIODS * period
 
 
-# A topic whose readings are collected, at one node.
-
-
-MOST_PENDING = 64  # readings of a topic that wait for the collector's question
+MOST_PENDING = 64  # readings of a topic that wait for the collector's request
 MILLISECONDS = 1000
 
 
 @dataclass(slots=True)
 class Stream(Topic):
-    """What a node knows of it."""
+    """A topic whose readings are collected, as one node knows it."""
 
     order: Order = Order.DESCENDING
     schedule: SensorSchedule = field(
         default_factory=SensorSchedule
-    )  # of all that comes through here
+    )  # of all readings that pass this node
     own: SensorSchedule = field(default_factory=SensorSchedule)  # of own clients
     period: int = LONGEST_PERIOD  # of own clients, in milliseconds, as it stands in the key
-    collector: int | None = None  # to whom readings go directly
+    collector: int | None = None  # the node to which readings go directly
     pending: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
 
     def key(self, role: Role, number: int) -> bytes:
-        """Publishers stand by their period."""
+        """The key of a node: publishers are ordered by their period."""
         if role is Role.SUBSCRIBER:
             return topic_key(self.name, role, number)
         return publisher_key(self.name, self.period, number, self.order)
 
     def learn_period(self, now: float) -> bool:
-        """Whether own clients publish with another period than the key says."""
+        """Learn the period of own clients; whether it differs from the period in the key."""
         steady = self.own.steady_period(now)
         if steady is None:
             return False
@@ -201,7 +198,7 @@ class Stream(Topic):
         return True
 
     def take_pending(self) -> list[Message]:
-        """The readings that are kept here; they are not any more."""
+        """Take out the readings that wait here."""
         readings = list(self.pending)
         self.pending.clear()
         return readings

@@ -1,10 +1,12 @@
-"""Readings on their way to the collector, from broker to broker, and what leaves a broker (Kawakami 2016).
+"""Forwarding of readings to the collector, from broker to broker (Kawakami 2016).
 
-A reading goes on by the rule of the collection (`rules`), and readings for the same next broker leave as one message
-(`bundles`). The collector delivers it and passes it on to other subscribers, by multicast from where it stands. Where
-the way is not known (a broker that has left, dead neighbours) the multicast of SG-TBPS serves instead: it finds it.
+The rule of the collection (`rules`) determines the next broker. Readings for the same next broker leave as one message
+(`aggregation`). The collector delivers a reading and forwards it to other subscribers, by a multicast from its own key.
+Where no next broker is known (a broker has left, neighbours are dead), the multicast of SG-TBPS serves instead: it
+finds the subscribers.
 
-An alert does not wait for readings: what has custody, or is of level 4 or 5, travels alone, at once, and as in SG-TBPS.
+An alert does not wait for readings: a publication with custody, or of level 4 or 5, travels alone, at once, and as in
+SG-TBPS.
 """
 
 from collections.abc import Container
@@ -31,16 +33,16 @@ from nodes.protocol.topic_messages import TopicControl
 from nodes.protocol.wire import CUSTODY, Kind, Message
 
 ALONE_FROM = 4  # levels that never wait
-MOST_HOPS = 200  # then the way goes in circles, or nearly so
+MOST_HOPS = 200  # more: the route is a cycle, or nearly so
 
 
 def travels_alone(publication: Message) -> bool:
-    """Whether it is none of the readings that wait for others."""
+    """Whether the publication is an alert, and does not wait for readings."""
     return bool(publication.flags & CUSTODY) or publication.priority >= ALONE_FROM
 
 
 class Departures:
-    """What leaves a broker: readings may wait for others to the same broker."""
+    """The outgoing messages of a broker: a reading may wait for others to the same next broker."""
 
     def __init__(self, number: int, settings: Settings, membership: Membership) -> None:
         self._membership = membership
@@ -56,7 +58,7 @@ class Departures:
             context.do(Send(node, each))
 
     def send_ready(self, at: float, context: Context) -> None:
-        """Send the bundles for which nothing is expected any more at this time."""
+        """Send the bundles for which no more readings are expected at this time."""
         for node, message in self.bundles.leaving(at):
             context.do(Send(node, message))
 
@@ -72,7 +74,7 @@ class Departures:
 
 
 class ReadingForwarding(Forwarding):
-    """The way of a publication: that of a reading, or that of SG-TBPS."""
+    """Forwards readings by the rule of the collection, and alerts as SG-TBPS does."""
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class ReadingForwarding(Forwarding):
         self._multicast.send_again(multicast, message, context)
 
     def find_way_again(self, message: Message, context: Context) -> None:
-        """A reading, with its routing section, should have gone to a node that is dead."""
+        """The node to which this reading was sent, with its routing section, is dead: send it by another route."""
         section = routing_section(message)
         origin = section.origin if isinstance(section, Toward) else self._graph.number
         unsent = replace(message, routing=b"", hops=message.hops - 1)
@@ -127,7 +129,7 @@ class ReadingForwarding(Forwarding):
         self.go_on(reading, Toward(origin), context)
 
     def go_on(self, reading: Message, section: Toward, context: Context) -> None:
-        """The next step of a reading from here."""
+        """Forward a reading by one step from here."""
         stream = stream_of(self._membership, reading.topic)
         if stream is None or not stream.keys or reading.hops > MOST_HOPS:
             self._multicast.send(reading, context)
@@ -175,7 +177,7 @@ class ReadingForwarding(Forwarding):
     # Directly to the collector
 
     def _announce_collector(self, sender: int, origin: int, topic: str, context: Context) -> None:
-        """To a broker whose reading has come the long way, or to the wrong one."""
+        """Correct the origin broker, if its reading came by other brokers, or came directly to the wrong one."""
         stream = stream_of(self._membership, topic)
         collects = stream is not None and Role.SUBSCRIBER in stream.keys
         if origin != self._graph.number and collects != (sender == origin):
@@ -183,7 +185,7 @@ class ReadingForwarding(Forwarding):
             self._graph.notify(origin, encode_control(control, topic), context)
 
     def on_collector(self, sender: int, control: ReadingControl, topic: str) -> None:
-        """Another broker says whether it collects the topic."""
+        """Another broker reports whether it collects the topic."""
         stream = stream_of(self._membership, topic)
         if stream is None:
             return

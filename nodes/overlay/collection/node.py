@@ -1,8 +1,9 @@
 """Readings of many sensors to one collector, over a Skip Graph in the order of their periods (Kawakami 2016).
 
-Rules. A broker stands among the publishers of a topic by the period of its clients, which it learns from what they
-publish (`stream`, `schedule`); whoever subscribes stands behind them, and the first of those is the collector. Readings
-are sent as they come (`forwarding`), or when the collector asks for them (`pulling`). All else is as in SG-TBPS.
+A broker's key among the publishers of a topic contains the period of its clients, which it learns from what they
+publish (`aggregation`). Subscribers' keys follow behind the publishers', and the first subscriber is the collector.
+Brokers send readings as they arrive (`forwarding`), or when the collector requests them (`pulling`). All else is as in
+SG-TBPS.
 """
 
 from collections.abc import Mapping
@@ -54,9 +55,9 @@ class Collection(method.SkipGraphMethod):
         )
         self._pulling = Pulling(chosen, graph, membership, self._readings)
         super().__init__(graph, membership, self._readings, stop_go, Participants())
-        self._readings_at = 0.0  # the last call in which readings may have come
+        self._readings_at = 0.0  # the last call in which readings may have arrived
 
-    # What the node wants
+    # Requests of the layer above
 
     def publish(self, message: Message, now: float) -> list[Action]:
         self._readings_at = now
@@ -87,7 +88,7 @@ class Collection(method.SkipGraphMethod):
         self._readings.find_way_again(message, context)
         return self._done(context)
 
-    # What happens
+    # Events
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         self._readings_at = now
@@ -125,7 +126,7 @@ class Collection(method.SkipGraphMethod):
     # One call
 
     def _done(self, context: Context) -> list[Action]:
-        """Let go what waits for nothing more, as of the last call in which readings may have come.
+        """Send the bundles that wait for nothing more, as of the last call in which readings may have arrived.
 
         A subscription or an advertisement in between makes no sensor late.
         """
@@ -141,7 +142,7 @@ class Collection(method.SkipGraphMethod):
         self._pulling.on_keys(topic, context)
 
     def _on_part(self, sender: int, message: Message, context: Context) -> None:
-        """A message has come, or a publication that came together with others."""
+        """Handle a message, or one publication of a bundle."""
         section = routing_section(message)
         if section is None:
             context.perform(self.graph.on_message(sender, read(message), context.now))

@@ -1,9 +1,9 @@
-"""Pull (SFB in Kawakami 2016): readings that the collector asks for.
+"""Pull (SFB in Kawakami 2016): publishers send readings when the collector requests them.
 
-The first subscriber asks all publishers each `pull_s` seconds, by a multicast from where it stands to the beginning of
-the topic's stretch. Each publisher keeps its readings until it is asked. It answers whom it has the question from,
-together with the answers of those to whom it passed the question on (`rounds`), so that question and answer cost each
-publisher one message. Who does not answer in `wait_s` is not waited for any longer.
+The first subscriber sends a request to all publishers each `pull_s` seconds, by a multicast from its own key to the
+beginning of the topic's stretch. Each publisher keeps its readings until a request arrives. It answers the node that
+sent it the request, together with the answers of the nodes to which it forwarded the request (`Rounds`). So request and
+answer cost each publisher one message. A node waits at most `wait_s` for the answers of others.
 """
 
 from collections import OrderedDict
@@ -29,13 +29,14 @@ from nodes.protocol.collection_messages import (
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.wire import Message
 
-# What a node does with a collector's question: it passes it on, waits for answers, and answers with all of them.
+# A collector's request at one node: forward it, wait for answers, and answer with all of them.
 #
-# heard -> open, until all to whom it was passed on have answered or the time is over -> closed
-#          what comes later goes on to the asker by itself, at once
+# request arrives -> open, until all nodes to which it was forwarded have answered or the time is over -> closed
+#                    a later answer goes on to the asker by itself, at once
 #
-# Whoever brought the question first is answered, also if it only passed through here, and is for this node later or
-# never: each has heard of it before those whose answers it waits for, so that no answer goes in circles.
+# The node answers the first sender of the request, even if the request only passes through here, and reaches an own key
+# later or never. Each node has received the request before the nodes whose answers it waits for, so no answer goes in a
+# cycle.
 
 
 MOST_ROUNDS = 256  # the oldest are forgotten
@@ -43,43 +44,44 @@ MOST_ROUNDS = 256  # the oldest are forgotten
 
 @dataclass(slots=True)
 class Round:
-    """One question at one node."""
+    """One request at one node."""
 
     asker: int
     until: float
-    waiting: set[int] = field(default_factory=set)  # nodes to whom the question was passed on
+    waiting: set[int] = field(default_factory=set)  # nodes to which the request was forwarded
     readings: list[Message] = field(default_factory=list)
     closed: bool = False
 
 
 class Rounds:
-    """All of a node."""
+    """The requests at a node."""
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
         self._rounds: OrderedDict[Answer, Round] = OrderedDict()
 
     def record(self, question: Answer, asker: int, now: float) -> None:
-        """The question has come from this node, for this one or on its way to others."""
+        """The request came from the node `asker`, for this node or on its way to others."""
         if question not in self._rounds:
             self._rounds[question] = Round(asker, now + self._wait_s)
             if len(self._rounds) > MOST_ROUNDS:
                 self._rounds.popitem(last=False)
 
     def asked(self, question: Answer, own: Iterable[Message]) -> None:
-        """It was heard, and is for this node, too; `own` is what there is to answer here."""
+        """The request is for this node, too; `own` are the readings to answer with."""
         one = self._rounds[question]
         one.readings += own
-        one.closed = False  # one part of the question may have come before another
+        one.closed = False  # one part of the request may have come before another
 
     def passed_on(self, question: Answer, node: int) -> None:
         if (one := self._rounds.get(question)) is not None and not one.closed:
             one.waiting.add(node)
 
     def answered(self, question: Answer, node: int, readings: Iterable[Message]) -> int | None:
-        """A node has answered; who is to get that at once, if the question is answered here already.
+        """A node has answered. Return the node to which the answer goes at once, if the request is answered here
+        already.
 
-        None: it waits for the others. KeyError: nobody has asked here.
+        None: the answer waits for the others. KeyError: no such request came here.
         """
         one = self._rounds[question]
         if one.closed:
@@ -89,12 +91,12 @@ class Rounds:
         return None
 
     def lost(self, node: int) -> None:
-        """This node answers no more."""
+        """Wait no more for answers of this node."""
         for one in self._rounds.values():
             one.waiting.discard(node)
 
     def complete(self, now: float) -> list[tuple[Answer, Round]]:
-        """Questions to answer now; they are closed."""
+        """Close and return the requests to answer now."""
         ready = [
             (question, one)
             for question, one in self._rounds.items()
@@ -109,12 +111,12 @@ class Rounds:
 
 
 def is_collect(body: object) -> bool:
-    """Whether this is a collector's question."""
+    """Whether this is a collector's request."""
     return isinstance(body, bytes) and body[:1] == bytes([ReadingControl.COLLECT])
 
 
 class Pulling:
-    """A broker's part in it: it asks where it is the first subscriber, and answers where it publishes."""
+    """A broker's part: it sends requests where it is the first subscriber, and answers them where it publishes."""
 
     def __init__(
         self,
@@ -141,11 +143,11 @@ class Pulling:
             self._collect(context)
 
     def on_peer_lost(self, number: int) -> None:
-        """The node of this number answers no more."""
+        """The node of this number is dead: wait no more for its answers."""
         self._rounds.lost(number)
 
     def leave(self, context: Context) -> None:
-        """Everything that is kept or waits here goes on."""
+        """Send all readings that wait here."""
         for stream in streams_of(self._membership):
             self._send(stream.take_pending(), context)
         self._answer_all(self._rounds.complete(inf), context)
@@ -159,11 +161,11 @@ class Pulling:
         if self._ask_at is None:
             self._ask_at = context.now + self._pull_s
         stream = stream_of(self._membership, topic.name)
-        if stream is not None:  # nobody asks one who stands among the subscribers
+        if stream is not None:  # a node among the subscribers gets no request
             self._send(stream.take_pending(), context)
 
     def _collect(self, context: Context) -> None:
-        """Ask for all topics of which this node is the first subscriber."""
+        """Request the readings of all topics of which this node is the first subscriber."""
         subscribed = [one for one in streams_of(self._membership) if Role.SUBSCRIBER in one.keys]
         for stream in subscribed:
             key = stream.keys[Role.SUBSCRIBER]
@@ -172,7 +174,7 @@ class Pulling:
                 continue
             left = peer.neighbour(0, False)
             if left is None or not stands_in(left.key, stream.name, Role.PUBLISHER):
-                continue  # another one is the first, or nobody publishes
+                continue  # another node is the first subscriber, or there is no publisher
             low, body = (
                 edge(stream.name, Role.PUBLISHER),
                 encode_control(ReadingControl.COLLECT, stream.name),
@@ -181,10 +183,10 @@ class Pulling:
         if subscribed:
             self._ask_at = context.now + self._pull_s
 
-    # Those who are asked
+    # Publishers
 
     def on_question(self, multicast: Multicast, body: bytes, context: Context) -> None:
-        """A collector's question has reached one of the node's keys."""
+        """A collector's request has reached one of the node's keys."""
         _, topic = decode_control(body)
         if multicast.origin == self._graph.number or not isinstance(topic, str):
             return
@@ -193,23 +195,23 @@ class Pulling:
         self._rounds.asked(self._record_question(multicast, context), own)
 
     def on_passed_on(self, multicast: Multicast, node: int, context: Context) -> None:
-        """A collector's question leaves for this node."""
+        """A collector's request is forwarded to this node."""
         self._rounds.passed_on(self._record_question(multicast, context), node)
 
     def _record_question(self, multicast: Multicast, context: Context) -> Answer:
-        """A question is here; the collector's own is answered by nobody here."""
+        """Record a request, unless it is this node's own: the collector does not answer itself."""
         question = Answer(multicast.origin, multicast.identity)
         if multicast.origin != self._graph.number:
             asker = self._graph.number if context.sender is None else context.sender
             self._rounds.record(question, asker, context.now)
         return question
 
-    # Answers on their way back
+    # Answers
 
     def on_answer(
         self, sender: int, reading: Message, section: Toward | Answer, context: Context
     ) -> bool:
-        """Take a reading that answers a question; whether it is one, on its way to another node."""
+        """Take a reading that answers a request of another collector; whether it is one."""
         if (
             isinstance(section, Toward)
             or section.collector == self._graph.number
@@ -225,22 +227,22 @@ class Pulling:
         return True
 
     def on_nothing(self, sender: int, answer: Answer) -> None:
-        """A node has nothing to answer."""
+        """A node has no readings to answer with."""
         if answer.collector == self._graph.number:
             return
         try:
             self._rounds.answered(answer, sender, [])
         except KeyError:
-            return  # it was asked before this node began anew
+            return  # the request is from before this node's restart
 
     def answer_complete(self, at: float, context: Context) -> None:
-        """Answer the questions to which nothing more is waited for at this time."""
+        """Answer the requests that wait for nothing more at this time."""
         self._answer_all(self._rounds.complete(at), context)
 
     def _answer_all(self, rounds: list[tuple[Answer, Round]], context: Context) -> None:
         for question, one in rounds:
             for reading in one.readings:
-                if one.asker == self._graph.number:  # who brought it is not known any more
+                if one.asker == self._graph.number:  # the asker is not known any more
                     self._send([reading], context)
                 else:
                     self._forwarding.pass_on(one.asker, reading, question, context)

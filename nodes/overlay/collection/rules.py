@@ -4,8 +4,8 @@
     chain    to the nearest node on the way, so that the data passes every node
     push     to the farthest node on the way that a link reaches, not beyond the subscriber (highest level first)
 
-Pure functions of keys: a node passes in its present links, an experiment those that the node should have. Every step
-continues in the direction of the one before or goes straight to the subscriber, so data never returns to a node.
+These are pure functions of keys: a node passes its present links, an experiment those that the node should have. Every
+step continues in the direction of the one before or goes straight to the subscriber, so data never returns to a node.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from nodes.protocol.wire import WireError
 
 
 class Method(StrEnum):
-    """How data gets to the subscriber."""
+    """How data reaches the subscriber."""
 
     SERVER = "server"
     CHAIN = "chain"
@@ -27,26 +27,27 @@ class Method(StrEnum):
 
 
 class Lists(StrEnum):
-    """What the lists of the Skip Graph are."""
+    """The shape of the Skip Graph's lists."""
 
-    LINE = "line"  # who stands left of the subscriber goes right, and the other way round
+    LINE = "line"  # left of the subscriber data goes right, right of it left
     RING = "ring"  # the ends of a list are neighbours; data may go round the end
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the nodes of one collection pass data on; all of them must have the same rule."""
+    """How the nodes of one collection forward data; all of them must have the same rule."""
 
     method: Method
     lists: Lists = Lists.LINE
     turn: bytes | None = (
-        None  # in a ring: who comes before it, going right from the subscriber, goes left
+        None  # in a ring: keys before it, going right from the subscriber, send data left
     )
 
     def next_stop(self, me: bytes, goal: bytes, links: Iterable[bytes]) -> bytes | None:
-        """The key to which `me` passes data for `goal`; None: it has arrived, or no link leads on.
+        """The key to which `me` forwards data for `goal`; None: the data has arrived, or no link leads on.
 
-        `links`: the keys of its neighbours in any order, of its topic only: other nodes cannot join data of this topic.
+        `links`: the keys of its neighbours in any order, of its topic only, because other nodes cannot aggregate its
+        data.
         """
         if me == goal or self.method is Method.SERVER:
             return None if me == goal else goal
@@ -72,7 +73,7 @@ class Rule:
 
 
 def _round_from(goal: bytes, key: bytes) -> tuple[bool, bytes]:
-    """Where a key comes when one goes right from the goal, across the end of the ring."""
+    """The position of a key when going right from the goal, across the end of the ring."""
     return key < goal, key
 
 
@@ -82,21 +83,21 @@ def _round_from(goal: bytes, key: bytes) -> tuple[bool, bytes]:
 #
 #     topic, a zero byte, the role publisher, the period in 4 bytes, the number of the node in 4 bytes
 #
-# `descending` has the periods' complements, so that long ones come first and short ones stand next to the subscriber.
+# `descending` has the periods' complements, so that long periods come first and short ones are next to the subscriber.
 
 
 LONGEST_PERIOD = 0xFFFFFFFF
 
 
 class Order(StrEnum):
-    """How publishers stand on the line, seen from its beginning; the subscriber is at its end."""
+    """The order of the publishers' keys; the subscriber's key is behind all of them."""
 
     ASCENDING = "ascending"
     DESCENDING = "descending"
 
 
 def publisher_key(topic: str, period: int, number: int, order: Order) -> bytes:
-    """The key of this node; `period` in any unit that all of the topic share."""
+    """The key of a publisher; `period` in any unit that all nodes of the topic share."""
     if not 1 <= period <= LONGEST_PERIOD:
         raise WireError(f"a period of {period} fits no key; 1 to {LONGEST_PERIOD} do")
     ranked = period if order is Order.ASCENDING else LONGEST_PERIOD - period
@@ -104,7 +105,7 @@ def publisher_key(topic: str, period: int, number: int, order: Order) -> bytes:
 
 
 def subscriber_key(topic: str, number: int) -> bytes:
-    """The key of the node that collects."""
+    """The key of the collector."""
     return topic_key(topic, Role.SUBSCRIBER, number)
 
 
@@ -115,42 +116,40 @@ LONGEST_S = 3600.0
 
 
 class Way(StrEnum):
-    """How readings get to the collector."""
+    """How readings reach the collector."""
 
     PUSH_DESCENDING = (
-        "push-descending"  # over the furthest link, short periods next to the collector
+        "push-descending"  # over the farthest link, short periods next to the collector
     )
     PUSH_ASCENDING = "push-ascending"  # the same, long periods next to it
-    CHAIN = "chain"  # from each to the next, long periods first
-    SERVER = "server"  # from each to the collector itself
-    PULL = "pull"  # the collector asks all of them by a multicast, and answers come back along its tree
+    CHAIN = "chain"  # from each publisher to the next, long periods first
+    SERVER = "server"  # from each publisher to the collector itself
+    PULL = "pull"  # the collector requests them by a multicast; answers return along its tree
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one node; all of a lab have the same."""
+    """The settings of one node; all nodes of a lab have the same."""
 
     way: Way = Way.PUSH_DESCENDING
-    aggregate: bool = True  # publications to the same node leave as one
-    wait_s: float = (
-        WAIT_S  # how long a node waits for readings of other nodes at most; 0: not at all
-    )
-    pull_s: float = PULL_S  # time between two questions of a collector
+    aggregate: bool = True  # publications to the same node leave as one message
+    wait_s: float = WAIT_S  # how long a node waits for readings of others at most; 0: not at all
+    pull_s: float = PULL_S  # between two requests of a collector
 
     @property
     def order(self) -> Order:
-        """In which publishers stand."""
+        """The order of the publishers' keys."""
         ascending = self.way is Way.PUSH_ASCENDING
         return Order.ASCENDING if ascending else Order.DESCENDING
 
     @property
     def rule(self) -> Rule:
-        """The rule for readings; also for those to a server that is not known yet, or that does not ask."""
+        """The rule for readings; also for those to a server that is not known yet, or that sends no requests."""
         return Rule(Method.CHAIN if self.way is Way.CHAIN else Method.PUSH)
 
 
 def settings(method: str, parameters: Mapping[str, Any]) -> Settings:
-    """The settings in a method's parameters, the others are ignored; ParameterError if a value is wrong."""
+    """The settings in a method's parameters, without the other parameters; ParameterError if a value is wrong."""
     aggregate = parameters.get("aggregate", True)
     if not isinstance(aggregate, bool):
         raise ParameterError(

@@ -155,7 +155,7 @@ class Links:
             self.changed(peer, step)
 
     def set_left(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
-        """Make this contact the left neighbour. A leaving peer repeats Unlink: the old one may have lost the request."""
+        """Make this contact the left neighbour. A leaving peer repeats Unlink: the old one may be gone."""
         changed = peer.left != left
         peer.left, peer.left_number, peer.unchecked = left, number, 0
         if changed:
@@ -621,9 +621,7 @@ class Ring:
                 self._places.look_for_place(peer, step)
 
     def _tick_around(self, step: Step) -> None:
-        """Look for other rings, if it is time. If nothing changes, few nodes do so: the levels show the size of the
-        ring.
-        """
+        """Look for other rings, if it is time. Without changes few nodes do so: the levels show the ring's size."""
         peers, idle = self._table.in_ring(), self._table.idle_ticks
         if idle <= LOOK_AROUND or any(peer.pace.sweeps(len(peer.levels)) for peer in peers):
             if self._ticks % LOOK_AROUND == 0:
