@@ -1,5 +1,5 @@
-"""A Publish/Subscribe map over Z-order keys: who looks after which part of a space, and whose box holds a point.
+"""A publish/subscribe map over Z-order keys: each broker serves an area of a space and matches points with boxes there.
 
-`curve` makes one number of a point and splits a box into intervals of such numbers, `registry` finds the boxes that
-hold a point.
+`curve` maps a point to one number and splits a box into intervals of such numbers. `registry` finds the boxes that
+contain a point.
 """

@@ -1,6 +1,6 @@
-"""The Z-order curve: the bits of a point's coordinates taken in turn, so that many dimensions become one number.
+"""The Z-order curve: the bits of a point's coordinates interleaved, so that many dimensions become one number.
 
-Of two dimensions x and y the number is x1 y1 x2 y2 ... with the most significant bits in front; points that are close
+With two dimensions x and y the number is x1 y1 x2 y2 ... with the most significant bits in front. Points that are close
 together mostly stay close. The number never falls when a coordinate grows: of a box, the low corner comes first on the
 curve and the high corner last.
 """
@@ -15,7 +15,7 @@ from nodes.protocol.regions import Box, Interval, Point
 
 
 def interleave(point: Point, bits: int) -> int:
-    """Where a point lies on the curve; each of its coordinates has `bits` bits."""
+    """The number of a point on the curve; each of its coordinates has `bits` bits."""
     dimensions = len(point)
     spread = _spread_bytes(dimensions)
     a_byte = 8 * dimensions
@@ -34,7 +34,7 @@ def interleave(point: Point, bits: int) -> int:
 
 
 def deinterleave(z: int, dimensions: int, bits: int) -> Point:
-    """The point that lies there on the curve."""
+    """The point with this number on the curve."""
     if dimensions < 1:
         raise ValueError("a point has at least one dimension")
     if z >> dimensions * bits:
@@ -55,9 +55,9 @@ def _spread_bytes(dimensions: int) -> tuple[int, ...]:
 
 # A part of a box, and how the Z-order curve passes through it.
 #
-# The curve leaves a box and comes back. Cut the box at the highest bit in which the numbers of its corners differ: the
-# curve passes through the lower half first, from its low corner to its high corner, then through the upper half. So
-# what lies between the lower half's last number and the upper half's first is a gap; all others lie within a half.
+# The curve leaves a box and comes back. Cut the box at the highest bit in which the numbers of its corners differ. The
+# curve passes through the lower half first, from its low corner to its high corner, then through the upper half. So the
+# numbers between the lower half's last number and the upper half's first are a gap; all other gaps lie within a half.
 
 
 class Cell(NamedTuple):
@@ -65,7 +65,7 @@ class Cell(NamedTuple):
 
     shift: int
     prefix: int
-    inside: bool  # whether all of it lies in the box that it was made for
+    inside: bool  # whether the whole cell lies in the box that it was made for
 
 
 class Part(NamedTuple):
@@ -78,11 +78,11 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, low: Point, high: Point, bits: int) -> "Part":
-        """The whole between two corners."""
+        """The part between two corners."""
         return cls(low, high, interleave(low, bits), interleave(high, bits))
 
     def halves(self) -> "tuple[Part, Part]":
-        """The lower and the upper half, cut at the highest bit that changes; only of a part of several points."""
+        """The lower and the upper half, cut at the highest bit that changes; only for a part of several points."""
         low, high, first, last = self
         place = (first ^ last).bit_length() - 1
         depth, turn = divmod(place, len(low))
@@ -98,7 +98,7 @@ class Part(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many points it has."""
+        """The number of its points."""
         points = 1
         for low, high in zip(self.low, self.high, strict=True):
             points *= high - low + 1
@@ -106,13 +106,15 @@ class Part(NamedTuple):
 
     @property
     def foreign(self) -> int:
-        """How many points of the smallest cell around it are not its own."""
+        """The number of points of the smallest cell around it that are not its own."""
         return (1 << (self.first ^ self.last).bit_length()) - self.size
 
     @property
     def largest_gap(self) -> int:
-        """No gap within it is larger: it would have to be made of numbers that are not of this part, and, as parts
-        only get closer to the ends of their cells, of no more than are left before and behind it in its own cell.
+        """An upper bound for the size of any gap within the part.
+
+        A gap consists of numbers outside this part. As parts only get closer to the ends of their cells, a gap has at
+        most as many numbers as are left before and behind the part in its own cell.
         """
         length = self.last - self.first + 1
         cell = 1 << (self.first ^ self.last).bit_length()
@@ -131,14 +133,14 @@ def _below(place: int, dimensions: int) -> int:
     return sum(1 << bit for bit in range(place - dimensions, -1, -dimensions))
 
 
-# Boxes of a space, and where on the Z-order curve one lies: as stretches of it, or as cells.
+# Boxes on the Z-order curve, as intervals or as cells.
 
 
 def intervals(box: Box, bits: int, most: int | None = None) -> list[Interval]:
-    """The stretches of the curve on which the box lies: sorted, none touching the next.
+    """The intervals of the curve that cover the box: sorted, none touching the next.
 
-    With `most`, those with the smallest gaps between them are joined until no more are left: they hold the box, and
-    some that is not in it. What that costs depends on `most`, hardly on the box.
+    With `most`, join intervals with the smallest gaps between them until at most so many are left: together they
+    contain the box and some other points. The cost depends on `most`, hardly on the box.
     """
     _at_least_one(most)
     whole = Part.of(box.low, box.high, bits)
@@ -149,9 +151,9 @@ def intervals(box: Box, bits: int, most: int | None = None) -> list[Interval]:
 
 
 def cells(box: Box, bits: int, most: int | None = None, spare: int = 0) -> list[Cell]:
-    """Cells that hold the box, each point of it once, in no order; exactly the box, or a little more.
+    """Cells that contain the box, each point of it once, in no order; exactly the box, or a little more.
 
-    The cell that holds most of what is foreign is cut first, until there are `most` or none holds more than `spare`.
+    Cut the cell with the most foreign points first, until there are `most` cells or none has more than `spare`.
     """
     _at_least_one(most)
     whole = Part.of(box.low, box.high, bits)
@@ -164,8 +166,9 @@ def cells(box: Box, bits: int, most: int | None = None, spare: int = 0) -> list[
 
 
 def next_within(box: Box, z: int, bits: int) -> int | None:
-    """The first number from `z` on that lies in the box, if there is one: a stretch of the curve meets a box if the
-    next number from its first on is not behind its last.
+    """The first number from `z` on that lies in the box, if there is one.
+
+    An interval of the curve meets a box if the next number from its first on is not behind its last.
     """
     part = Part.of(box.low, box.high, bits)
     while part.first < z <= part.last:
@@ -175,8 +178,8 @@ def next_within(box: Box, z: int, bits: int) -> int | None:
 
 
 def _gaps_largest_first(whole: Part) -> Iterator[Interval]:
-    """What the curve leaves out, the largest first; a part is cut only when one of its gaps may be the next."""
-    parts: list[tuple[int, int, Part]] = []  # at most how large a gap, where, in which part
+    """The gaps of the curve, the largest first; a part is cut only when one of its gaps may be the next."""
+    parts: list[tuple[int, int, Part]] = []  # upper bound for a gap, place, part
     gaps: list[tuple[int, int, int]] = []  # minus its size, first, last
 
     def look_into(part: Part) -> None:

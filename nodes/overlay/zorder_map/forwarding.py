@@ -1,8 +1,8 @@
-"""Publications on their way through one broker: to the owner of their place and of their topic's home, and from there
-straight to every broker that wants them, once.
+"""Forwarding of publications through one broker: to the owners of their place and of their topic's point, and from
+there directly to every broker with a matching interest, once.
 
-A publication that no node is known for, or whose point is owned here but not served yet, waits; of those without
-custody the oldest are forgotten when there are too many. Of those that wait, the most urgent go first.
+A publication waits if no next node is known, or if its point is owned here but not served yet. If too many without
+custody wait, the oldest are dropped. When the map changes, the most urgent go first.
 """
 
 from dataclasses import replace
@@ -24,14 +24,14 @@ MOST_WAITING = 256  # without custody
 
 
 class _Waiting(NamedTuple):
-    """A publication, and where it goes."""
+    """A publication with its routing section."""
 
     message: Message
     section: RoutingSection
 
 
 class Traffic:
-    """A broker's part in it."""
+    """The publications at one broker."""
 
     def __init__(
         self,
@@ -55,21 +55,21 @@ class Traffic:
         self._waiting: list[_Waiting] = []
 
     def __bool__(self) -> bool:
-        """Whether something waits."""
+        """Whether publications wait."""
         return bool(self._waiting)
 
     def holds(self, message_id: int) -> bool:
         return any(waiting.message.message_id == message_id for waiting in self._waiting)
 
     def publish(self, message: Message, context: Context) -> None:
-        """One of this broker's own."""
+        """Send a publication of this broker."""
         attempt = 0 if self._published.add(message.message_id) else self._attempt()
         if message.place:
             self._go(message, RoutingSection(Toward.PLACE, 0, attempt), context)
         self._go(message, RoutingSection(Toward.TOPIC, 0, attempt), context)
 
     def on_publication(self, message: Message, context: Context) -> bool:
-        """One has come; False: nobody here wants it. WireError if it does not say where it goes."""
+        """A publication has arrived; False: no interest here matches it. WireError if its routing section is wrong."""
         section = routing_section(message)
         unsent = replace(message, routing=b"")
         if section.toward is Toward.SUBSCRIBER:
@@ -79,7 +79,7 @@ class Traffic:
         return True
 
     def serve_again(self, message: Message, context: Context) -> None:
-        """It was sent to a node that is dead: by another way. A subscriber that is dead needs it no more."""
+        """The node to which this was sent is dead: use another route. A dead subscriber needs no publication."""
         section = routing_section(message)
         if section.toward is not Toward.SUBSCRIBER:
             unsent = replace(message, routing=b"", hops=max(message.hops - 1, 0))
@@ -89,7 +89,7 @@ class Traffic:
         return self._member.next_number() & 0xFFFFFFFF
 
     def go_on(self, context: Context) -> None:
-        """With what waits: the map may have changed."""
+        """Send the publications that wait: the map may have changed."""
         waiting, self._waiting = self._waiting, []
         for each in sorted(waiting, key=lambda each: -each.message.priority):
             self._go(each.message, each.section, context)

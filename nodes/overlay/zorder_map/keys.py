@@ -2,8 +2,8 @@
 
     4 bytes for each dimension of the space, 4 bytes of the broker's number; big-endian
 
-Sorted by key, each broker owns the points from its own first one up to the next broker's first one, and the last broker
-those before the first, too. Of two that begin at the same point the one with the higher number owns it.
+In key order, each broker owns the points from its own first one up to the next broker's first one. The last broker also
+owns those before the first. Of two brokers that begin at the same point, the one with the higher number owns it.
 """
 
 from functools import lru_cache
@@ -16,13 +16,13 @@ from nodes.protocol.wire import COORDINATE_BYTES, Message, encode_topic
 from nodes.protocol.zorder_map_messages import Toward
 
 NUMBER_BYTES = 4
-BEHIND = b"\xff" * (NUMBER_BYTES + 1)  # behind the number of every broker
+BEHIND = b"\xff" * (NUMBER_BYTES + 1)  # after the number of every broker
 COORDINATE_BITS = 8 * COORDINATE_BYTES
 STARTS = ("even", "hash")  # where brokers begin
 
 
 class Keys:
-    """Of a space with so many dimensions."""
+    """The keys of a space with so many dimensions."""
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -30,7 +30,7 @@ class Keys:
         self._size = dimensions * COORDINATE_BYTES
 
     def key(self, point: int, number: int) -> bytes:
-        """Of the area that begins at this point, of the broker with this number."""
+        """The key of the area that begins at this point and belongs to the broker with this number."""
         return point.to_bytes(self._size) + number.to_bytes(NUMBER_BYTES)
 
     def sought(self, point: int) -> bytes:
@@ -42,9 +42,9 @@ class Keys:
         return int.from_bytes(key[: self._size])
 
     def first_start(self, number: int, how: str) -> int:
-        """Where the area of a new broker begins.
+        """The first point of a new broker's area.
 
-        `even`: its number with the bits in reverse, so that numbers in a row are spread out. `hash`: anywhere.
+        `even`: its number with the bits in reverse, so that consecutive numbers are spread out. `hash`: anywhere.
         """
         if how == "hash":
             return self._hashed(b"broker" + number.to_bytes(NUMBER_BYTES))
@@ -70,11 +70,11 @@ class Keys:
 # fewer has 0 for those that are missing. All dimensions decide whether an interest matches a publication.
 
 
-REMEMBERED = 4096  # interests whose stretches are
+REMEMBERED = 4096  # interests whose intervals are cached
 
 
 class CurveSpace:
-    """The space of a map; a box is known on at most `most` stretches."""
+    """The space of a map; a box is registered on at most `most` intervals."""
 
     def __init__(self, keys: Keys, most: int) -> None:
         self.keys = keys

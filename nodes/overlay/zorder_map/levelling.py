@@ -1,13 +1,13 @@
-"""Levelling by load (Ogawa, Nakamura, Saito, after Mercury): light brokers give their areas up and help heavy ones.
+"""Levelling by load (Ogawa, Nakamura, Saito, after Mercury): light brokers give up their areas and relieve heavy ones.
 
-Each `level_s` seconds a broker with any load samples `k` others, at the ends of random walks. Load is events times
-interests that are known, over the last `level_s` seconds. If, of these and itself, one is heavy (above the mean by more
-than the share `e`) and one is light (below it by as much), the lightest is asked to relieve the heaviest. It asks that
-one for a point to begin at, and moves there.
+Each `level_s` seconds a broker with any load samples `k` others, at the ends of random walks. The load is the number of
+events times the number of registered interests, over the last `level_s` seconds. If, of these and itself, one broker is
+heavy (above the mean by more than the share `e`) and one is light (below it by as much), the sampling broker asks the
+lightest one to relieve the heaviest. The lightest broker asks the heaviest for a point to begin at, and moves there.
 
-Not as in the paper: a light broker gives its area to its left neighbour, not half to each. A key is the start of an
-area: to give the right neighbour something would change that one's key. And nobody samples who has no load: where
-nothing happens, nothing is said.
+Differences from the paper: a light broker gives its area to its left neighbour, not half to each. A key is the start of
+an area, so an area for the right neighbour would change that neighbour's key. And a broker without load takes no
+samples: an idle map sends no messages.
 """
 
 from collections import deque
@@ -23,13 +23,13 @@ from nodes.protocol.zorder_map_messages import Cut, Load, Offer, Relieve, Sample
 
 STEPS = 6  # of a random walk
 MOST_EVENTS = 4096  # that are remembered
-ANSWER_PERIODS = 5  # for all samples, or for a point to begin at
-LOCKED_PERIODS = 10  # so long a heavy broker lets no other one cut its area
+ANSWER_PERIODS = 5  # waiting time for all samples, or for a point to begin at
+LOCKED_PERIODS = 10  # for so long a heavy broker lets no second broker cut its area
 
 
 @dataclass(slots=True)
 class _Round:
-    """Samples that are being taken."""
+    """A sampling round."""
 
     until: float
     tickets: set[int]
@@ -37,7 +37,7 @@ class _Round:
 
 
 class Levelling:
-    """One broker's part."""
+    """The load of one broker, its samples and its moves."""
 
     def __init__(
         self, member: Member, settings: Settings, registry: Registry, random: Random
@@ -53,7 +53,7 @@ class Levelling:
         self._events: deque[tuple[float, int]] = deque(maxlen=MOST_EVENTS)
         self._at: float | None = None
         self._round: _Round | None = None
-        self._asked: tuple[int, float] | None = None  # a heavy broker, and how long it may take
+        self._asked: tuple[int, float] | None = None  # a heavy broker, and its answer's deadline
         self._locked_until = 0.0
         self._tickets = 0
 
@@ -62,7 +62,7 @@ class Levelling:
         return min((at for at in moments if at is not None), default=None)
 
     def served(self, point: int, now: float) -> None:
-        """An event was matched there."""
+        """An event was matched at this point."""
         if not self._level_s:
             return
         self._events.append((now, point))
@@ -127,13 +127,13 @@ class Levelling:
     # Moves
 
     def on_relieve(self, message: Relieve, context: Context) -> None:
-        """Help a heavy broker, which this one may do; unless it has become about as heavy."""
+        """Relieve a heavy broker as requested, unless this broker has become about as heavy."""
         if message.heavy != self._member.number and 2 * self.load(context.now) < message.load:
             self._asked = message.heavy, context.now + ANSWER_PERIODS * self._period_s
             self._member.notify(message.heavy, Offer(), context)
 
     def on_offer(self, sender: int, first: int, area: Spans, context: Context) -> None:
-        """Somebody would take half of this area, which begins at `first`."""
+        """Another broker offers to take half of this area, which begins at `first`."""
         now = context.now
         if now < self._locked_until:
             return
@@ -143,13 +143,13 @@ class Levelling:
             self._member.notify(sender, Cut(at), context)
 
     def on_cut(self, sender: int, message: Cut, now: float) -> int | None:
-        """A heavy broker has cut its area; where to move to, None if it was not asked, or long ago."""
+        """A heavy broker has cut its area. Return the point to move to; None if it has not been asked, or long ago."""
         asked, self._asked = self._asked, None
         right = asked is not None and asked[0] == sender and now <= asked[1]
         return message.at if right else None
 
     def _cut(self, first: int, area: Spans, now: float) -> int | None:
-        """Where the second half begins; None if it cannot be cut."""
+        """The point at which the second half begins; None if the area cannot be cut."""
         ring = 1 << self._member.keys.bits
         if self._by_area:
             return (first + area.size // 2) % ring if area.size > 1 else None

@@ -1,4 +1,4 @@
-"""A broker of the map as a member of the graph: its keys, and how it speaks to others."""
+"""A broker of the map as a member of the graph: its keys, and its control messages to other brokers."""
 
 from random import Random
 
@@ -14,7 +14,7 @@ from nodes.protocol.zorder_map_messages import MapMessage, Register, encode_mess
 
 
 class Member:
-    """What the parts of a broker share: its place in the graph. `incarnation` is below all numbers of this life."""
+    """The broker's place in the graph, shared by its parts. `incarnation` is below all numbers of this incarnation."""
 
     def __init__(self, place: Place, settings: Settings, random: Random) -> None:
         self.number = place.number
@@ -35,12 +35,12 @@ class Member:
         self._numbers = self.incarnation
 
     def next_number(self) -> int:
-        """For versions, tickets and messages to all; it goes on growing, also from one life to the next."""
+        """A number for versions, tickets and broadcasts; it grows, also from one incarnation to the next."""
         self._numbers += 1
         return self._numbers
 
     def jittered(self, seconds: float) -> float:
-        """About so many, so that not all brokers do the same at the same time."""
+        """About so many seconds, so that brokers do not act at the same moment."""
         return seconds * (0.9 + 0.2 * self._random.random())
 
     def neighbours(self) -> list[int]:
@@ -56,7 +56,7 @@ class Member:
         context.perform(self.graph.insert(key, context.now))
 
     def remove(self, key: bytes, context: Context) -> None:
-        """Begin to take a key out."""
+        """Begin to remove a key."""
         context.perform(self.graph.remove(key, context.now))
 
     # Control messages

@@ -1,29 +1,28 @@
 """A broker of the Z-order map: publish/subscribe by area, levelled by load (Ogawa, Nakamura, Saito).
 
-The space is one line, the Z-order curve, and a Skip Graph of areas stands on it: each broker has one key, the first
-point of its area (`keys`). What is where:
+The Z-order curve maps the space to one line, and the keys of a Skip Graph are areas on it: each broker has one key, the
+first point of its area (`keys`). The modules:
 
-- `ownership`: which points are a broker's own, as the ring says, and who serves which points: how that
-  right goes from broker to broker. Its rules are the heart of this.
-- `keys`: where on the curve publications happen, and at which points an interest must be known.
-- `registration`, `registry`: how interests come there, and are kept.
-- `forwarding`: publications to the owners of their points, and from there straight to those who want them.
-- `levelling`: who moves where.
-- `member`: the broker's place in the graph, and how it speaks to others.
-- Here: all of these together, moves, what is done with each control message, and when.
+- `ownership`: the points that a broker owns, by the ring, and the points that it serves: how the right to serve goes
+  from broker to broker. Its rules are the core of the method.
+- `keys`: the points of publications, and the points at which an interest must be registered.
+- `registration`, `registry`: how interests reach those points, and how brokers store them.
+- `forwarding`: publications to the owners of their points, and from there directly to the brokers with interests.
+- `levelling`: moves of brokers.
+- `member`: the broker's place in the graph, and its control messages.
+- This module puts all of these together, moves the broker, and handles control messages and time.
 
-Control messages are handled one after the other, in the order in which they come, also those of a broker to itself:
-none begins while another is being handled. But a change in the ring is followed at once: no message is handled in
-between (`ownership`). A broker that moves inserts its new key, and then takes the old one out: it stands in the ring
-all the time. It does one move at a time.
+A broker handles control messages one after the other, in the order of their arrival, including those to itself. But it
+follows a change in the ring at once: it handles no message in between (`ownership`). A broker that moves inserts its
+new key first, and then removes the old one: so it is in the ring all the time. It does one move at a time.
 
-What is promised. A publication reaches every broker whose interest was confirmed (Subscribed) before and that stays,
-once, whatever joins, leaves and moves go on meanwhile and however long messages take, if no message is lost and nobody
-crashes. Why: when a walk has passed a point, the interest is known wherever that point is served; a publication is
-matched only by who serves its point. If brokers crash, publications with custody still arrive, as those who sent to a
-dead broker send again (`serve_again`) and whoever was not known somewhere asks for what it has missed (Restored). A
-broker that has lost its whole memory in a crash is told apart from its earlier life by its versions.
-Not promised: publications without custody while brokers crash.
+Guarantee: a publication reaches every broker whose interest was confirmed (Subscribed) before and that stays, once,
+whatever brokers join, leave and move meanwhile and however long messages take, if no message is lost and no broker
+crashes. Reasons: when a walk has passed a point, the interest is registered wherever that point is served; and only the
+broker that serves a publication's point matches it. If brokers crash, publications with custody still arrive: the
+brokers that sent to a dead broker send again (`serve_again`), and a broker whose interest was missing somewhere asks
+for what it has missed (Restored). Versions distinguish a broker that has lost its memory in a crash from its earlier
+incarnation. Not guaranteed: publications without custody while brokers crash.
 """
 
 from collections import deque
@@ -52,9 +51,9 @@ from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.wire import Kind, Message, WireError
 
-LEAVE_PERIODS = 8  # periods for telling others that nothing is wanted any more
-SOON_S = 5.0  # after a change, interests are said again
-FORGET_AFTER = 3  # renewals without a message
+LEAVE_PERIODS = 8  # periods for cancelling the own interests at other brokers
+SOON_S = 5.0  # after a change, interests are refreshed
+FORGET_AFTER = 3  # refreshes without a message
 
 Handlers = dict[type[Any], Callable[[int, Any, Context], object]]
 
@@ -88,7 +87,7 @@ class ZorderMap:
         )
         self._handlers = self._handling()
         self._inbox: deque[tuple[int, zorder_map_messages.MapMessage]] = deque()
-        self._dedup_window = DedupWindow()  # messages to all
+        self._dedup_window = DedupWindow()  # broadcasts
         self._advertised: set[str] = set()
         self._confirmed: set[str] = set()  # of these
         self._begun = False
@@ -101,7 +100,7 @@ class ZorderMap:
         self._renew_at: float | None = None
         self._called_at = 0.0
 
-    # What the broker wants
+    # Requests of the layer above
 
     def advertise(self, topic: str, now: float) -> list[Action]:
         edge(topic, Role.PUBLISHER)  # every method refuses the same topics
@@ -169,12 +168,12 @@ class ZorderMap:
         }
 
     def move_to(self, point: int, now: float) -> list[Action]:
-        """Give the area up, and take what lies from this point on up to the next broker; one move at a time."""
+        """Give up the area, and take the points from this one up to the next broker's; one move at a time."""
         context = self._begin(now)
         self._begin_move(point, context)
         return self._done(context)
 
-    # What happens
+    # Events
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._begin(now)
@@ -233,7 +232,7 @@ class ZorderMap:
     # One call
 
     def _begin(self, now: float) -> Context:
-        """Every call begins here: the first one inserts the key, unless the graph stands already."""
+        """Begin a call: the first one inserts the key, unless the graph is set up already."""
         self._called_at = now
         context = Context(now, self._on_graph)
         if not self._begun:
@@ -245,7 +244,7 @@ class ZorderMap:
         return context
 
     def _done(self, context: Context) -> list[Action]:
-        """Handle what has come, and what follows from it."""
+        """Handle the control messages of the call, and the changes that follow."""
         self._go(context)
         while self._inbox or self._map_changed:
             self._handle_all(context)
@@ -262,7 +261,7 @@ class ZorderMap:
         return context.actions
 
     def _handle_all(self, context: Context) -> None:
-        """The control messages that have come."""
+        """Handle the control messages that have arrived."""
         while self._inbox:
             sender, message = self._inbox.popleft()
             try:
@@ -271,7 +270,7 @@ class ZorderMap:
                 context.do(Refuse(sender, str(error)))
 
     def _go(self, context: Context) -> None:
-        """Who leaves says first that it wants nothing, then gives up its area."""
+        """While leaving: cancel all own interests first, then give up the area."""
         if not self._leaving:
             return
         if self._leave_periods >= LEAVE_PERIODS or not self.graph.stands:
@@ -280,17 +279,17 @@ class ZorderMap:
             for key in self.graph.own_keys():
                 self._member.remove(key, context)
 
-    # From time to time
+    # Periodic work
 
     def _renew(self, context: Context) -> None:
-        """What is wanted is said again, and what others have not said for long is forgotten."""
+        """Refresh own interests, and forget those that other brokers have not refreshed for long."""
         self.own.renew(context)
         self.registry.tidy(self.holdings.concerned(), context.now)
         self._renew_pause = min(2 * self._renew_pause, self._renew_s)
         self._renew_at = context.now + self._member.jittered(self._renew_pause)
 
     def _renew_soon(self, context: Context) -> None:
-        """Something has changed: others may not know any more what is wanted here."""
+        """Something has changed, and other brokers may have lost own interests: refresh them soon."""
         self._renew_pause = min(SOON_S, self._renew_s)
         at = context.now + self._member.jittered(self._renew_pause)
         self._renew_at = at if self._renew_at is None else min(at, self._renew_at)
@@ -322,7 +321,7 @@ class ZorderMap:
                     context.do(Suspected(node))
 
     def _on_inserted(self, key: bytes, context: Context) -> None:
-        """The newest key is the one that counts; those from before a move go."""
+        """Keep the newest key, and remove those from before a move."""
         for other in self.graph.own_keys():
             if other != key:
                 self._member.remove(other, context)

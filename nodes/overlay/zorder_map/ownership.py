@@ -1,20 +1,21 @@
-"""Who serves which points: the right to serve goes from broker to broker, and each point's is at one place only.
+"""Ownership of points: the right to serve a point moves from broker to broker, and only one broker has it at a time.
 
-The ring says at every moment who owns a point (`keys`). But an owner *serves* it, that is matches publications there,
-only when it has been handed over, with all interests that are known there. Rules:
+The ring determines at every moment which broker owns a point (`keys`). But an owner *serves* a point, that is, matches
+publications there, only after a handover with all interests that are registered there. Rules:
 
-1. Whose area shrinks, because a newcomer's claim was granted, hands the lost points over in the same step. Who leaves
-   serves until its left neighbour has taken it out of the ring, then hands everything over to that one.
-2. A handover is repeated until it was received, and received once: its sender and ticket tell. The receiver serves
-   what it owns, and hands the rest on. So a right is at one broker, or on its way; never at two, never nowhere.
-3. Who owns points that it does not serve expects them: from the right neighbour that it had, or, if it is new, from
-   the one who gave it its place. That one is asked now and then: it has them, or expects them itself, or knows nothing.
-4. If it is dead or knows nothing, the right is lost, and whoever expected it from there makes it anew: all brokers are
-   called to register again what they want at these points, and only after `recover_s` seconds they are served.
-   A broker that finds itself alone in its ring has nobody to expect anything from: it serves all.
+1. A broker whose area shrinks, because a new broker's claim was granted, hands the lost points over in the same step. A
+   leaving broker serves until its left neighbour has removed it from the ring, then hands everything over to it.
+2. A handover is repeated until it was received, and counts once, by its sender and ticket. The receiver serves the
+   points that it owns, and hands the rest on. So a right is at one broker, or on its way; never at two, never lost.
+3. A broker that owns points without serving them expects them: from its former right neighbour or, if it is new, from
+   the broker that granted its place. It asks that broker periodically: the broker has them, or expects them itself, or
+   knows nothing of them.
+4. If that broker is dead or knows nothing, the right is lost, and the broker that expected it makes it anew: it calls
+   all brokers to register their interests at these points again, and serves them only after `recover_s` seconds. A
+   broker that is alone in its ring expects nothing: it serves all points.
 
-Where messages are not lost and nobody crashes, nobody makes a right anew (4), and each point is served by one at most.
-Publications and registrations for points that are owned, but not served yet, wait.
+While no message is lost and no broker crashes, no right is made anew (4), and at most one broker serves each point.
+Publications and registrations wait at points that are owned, but not served yet.
 """
 
 from collections import OrderedDict
@@ -33,7 +34,7 @@ from nodes.protocol.regions import EMPTY, Spans
 from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.zorder_map_messages import Entry, Handover, Patience, Received, RollCall, Want
 
-# Which points are a broker's own, as the ring says, and the way to the owners of all others.
+# Areas: the points that a broker owns, and the routes to the owners of all others.
 
 
 class Edge(NamedTuple):
@@ -44,16 +45,16 @@ class Edge(NamedTuple):
 
 
 class Areas:
-    """Of the keys that a node has in the graph: one, and two while it moves."""
+    """The areas of the keys that a node has in the graph: one, and two while it moves."""
 
     def __init__(self, keys: Keys, graph: SkipGraphNode) -> None:
         self._keys = keys
         self._graph = graph
         self._edges: dict[bytes, Edge] = {}
-        self._successor: int | None = None  # who has the place that was left last
+        self._successor: int | None = None  # the node that has the place that was left last
 
     def owned(self) -> Spans:
-        """The points that are this node's. While the ring is being mended beside a key, as it was last."""
+        """The points that this node owns. While the ring is being repaired beside a key, the last known area counts."""
         spans = EMPTY
         for key in self._graph.own_keys():
             if (edge := self._edge(key, self._edges)) is not None:
@@ -61,14 +62,14 @@ class Areas:
         return spans
 
     def between(self, key: bytes, right: bytes) -> Spans:
-        """The area that begins with this key, if that is the next one to the right."""
+        """The area that begins with this key, if `right` is the next key."""
         first, behind = self._keys.start(key), self._keys.start(right)
         if first == behind and key < right:
             return EMPTY
         return Spans.around(first, behind, self._keys.bits)
 
     def look(self) -> dict[bytes, tuple[Edge | None, Edge | None]]:
-        """Each key's neighbours, as they were at the last look and as they are."""
+        """Each key's neighbours, at the last call and now."""
         before, self._edges = self._edges, {}
         for key in self._graph.own_keys():
             if (edge := self._edge(key, before)) is not None:
@@ -85,20 +86,20 @@ class Areas:
         return before.get(key) if peer.unsure else Edge(peer.left, peer.right)
 
     def hop_to(self, point: int, hops: int = 0) -> tuple[int, int] | None:
-        """The next node towards the owner of this point, and the hops then; None: this one, or nobody is known."""
+        """The next node towards the owner of this point, and the hops then; None: this node, or none is known."""
         if self._graph.stands:
             if self._comes_here(point):
                 return None
             hop = self._graph.way_to(self._keys.sought(point), hops)
             return None if hop is None else (hop.to.node, hop.hops)
         if self._graph.own_keys():
-            return None  # it is coming, and will know soon
+            return None  # it is joining, and will know soon
         known = self._successor is not None and not self._graph.suspects(self._successor)
         node = self._successor if known else self._graph.guide()
         return None if node is None or hops >= MAX_HOPS else (node, hops + 1)
 
     def _comes_here(self, point: int) -> bool:
-        """Whether the point seems to become this node's, whose claim is not answered yet."""
+        """Whether the point seems to fall to this node, whose claim is not answered yet."""
         sought = self._keys.sought(point)
         peers = map(self._graph.peer, self._graph.own_keys())
         return any(
@@ -111,17 +112,17 @@ class Areas:
 
 
 MOST_RECEIVED = 4096  # handovers that are remembered
-MOST_HOPS = 32  # then a handover rests until the ring may have changed
-SILENT = 5  # questions without an answer, then the one who was asked counts as dead, unless others find that out
-SILENT_WATCHED = 20  # the same, if they do
+MOST_HOPS = 32  # then a handover waits until the ring may have changed
+SILENT = 5  # requests without an answer, then the broker counts as dead, unless the shell decides
+SILENT_WATCHED = 20  # the same, if the shell reports dead brokers
 MOST_ASKED = (
-    40  # questions, whatever the answers: some may expect the points from one another, in a circle
+    40  # requests, whatever the answers: brokers may expect points from one another, in a cycle
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Transfer:
-    """Points on their way, with what is known there."""
+    """Points on their way, with the interests registered there."""
 
     spans: Spans
     entries: tuple[Entry, ...]
@@ -132,7 +133,7 @@ class _Transfer:
 
 @dataclass(slots=True)
 class _Expected:
-    """Points that are to come from this node, how often it was asked, and how often in vain since its last answer."""
+    """Points that are expected from this node, the number of requests, and those unanswered since its last answer."""
 
     spans: Spans
     node: int
@@ -142,14 +143,14 @@ class _Expected:
 
 @dataclass(slots=True)
 class _Recovering:
-    """Points whose interests are being collected until then."""
+    """Points whose interests are being registered again until then."""
 
     spans: Spans
     until: float
 
 
 class Holdings:
-    """One broker's part."""
+    """The points that one broker serves, expects and hands over."""
 
     def __init__(
         self, member: Member, areas: Areas, registry: Registry, recover_s: float, watched: bool
@@ -164,37 +165,37 @@ class Holdings:
         self.served = EMPTY
         self._recovering: list[_Recovering] = []
         self._sent: dict[int, _Transfer] = {}  # by ticket, until they are received
-        self._resting: list[_Transfer] = []  # nobody knows whose they are just now
+        self._resting: list[_Transfer] = []  # their owner is not known just now
         self._expected: list[_Expected] = []
         self._received: OrderedDict[tuple[int, int], None] = OrderedDict()
 
     def __bool__(self) -> bool:
-        """Whether something is on its way."""
+        """Whether a handover or recovery is going on."""
         return bool(self._sent or self._resting or self._expected or self._recovering)
 
     @property
     def accepts(self) -> Spans:
-        """Where interests can be registered: served, or about to be."""
+        """The points at which interests can be registered: served, or about to be."""
         return self.served | self._collecting()
 
     @property
     def sending(self) -> bool:
-        """Whether others do not have yet what is theirs."""
+        """Whether handovers to other brokers are not complete."""
         return bool(self._sent or self._resting)
 
     def concerned(self) -> Spans:
-        """All points of which something must be known here."""
+        """All points at which interests must be known here."""
         return self.accepts | self._areas.owned() | self._coming()
 
     def begin(self) -> None:
-        """The graph stands already, and nothing is registered anywhere."""
+        """Begin in a graph that is set up already, without any registration."""
         self._areas.look()
         self.served = self._areas.owned()
 
     # The ring
 
     def settle(self, context: Context) -> None:
-        """The ring may have changed: hand over what is no longer owned, expect what is."""
+        """The ring may have changed: hand over the points that are no longer owned, and expect new ones."""
         changes = self._areas.look()
         owned = self._areas.owned()
         for key, (before, after) in changes.items():
@@ -219,7 +220,7 @@ class Holdings:
         self._give_up_on_dead(context)
 
     def _expect(self, missing: Spans, before: Edge | None, after: Edge) -> None:
-        """From whom? The right neighbour that it had is gone, or the left one has made room."""
+        """Expect points from the former right neighbour, which is gone, or from the left one, which gave the place."""
         former = after.left if before is None else before.right
         others = [each.node for each in (former, after.left, after.right)]
         node = next((each for each in others if each != self._graph.number), None)
@@ -229,7 +230,7 @@ class Holdings:
             self._expected.append(_Expected(missing, node))
 
     def _give(self, spans: Spans, to: int | None, context: Context) -> None:
-        """Points that are served here, and no longer owned."""
+        """Hand over points that are served here, and no longer owned."""
         for unsure, mine in ((False, self.served & spans), (True, self._collecting() & spans)):
             if mine:
                 transfer = _Transfer(mine, self._registry.meeting(mine), unsure)
@@ -252,11 +253,11 @@ class Holdings:
         return _all(each.spans for each in self._recovering)
 
     def _coming(self) -> Spans:
-        """What is expected, or waits for the ring to be mended."""
+        """The points that are expected, or that wait for the repair of the ring."""
         expected = _all(each.spans for each in self._expected)
         return expected | _all(transfer.spans for transfer in self._resting)
 
-    # Parcels
+    # Handovers
 
     def on_handover(self, sender: int, message: Handover, context: Context) -> None:
         self._member.notify(sender, Received(message.ticket), context)
@@ -304,7 +305,7 @@ class Holdings:
         )
         self._member.notify(transfer.to, message, context)
 
-    # Points that do not come
+    # Points that do not arrive
 
     def on_want(self, sender: int, message: Want, context: Context) -> None:
         expected = _all(each.spans for each in self._expected if each.node != sender)
@@ -319,7 +320,7 @@ class Holdings:
         self._make_anew(sender, message.unknown, context)
 
     def lose(self, number: int, context: Context) -> None:
-        """The node is dead: what it was sent and has not received goes elsewhere, what it should have sent is lost."""
+        """The node is dead: redirect the handovers that it has not received; the points expected from it are lost."""
         lost = [ticket for ticket, transfer in self._sent.items() if transfer.to == number]
         for ticket in lost:
             self._resting.append(replace(self._sent.pop(ticket), hops=0))
@@ -328,7 +329,7 @@ class Holdings:
             self._make_anew(number, each.spans, context)
 
     def tick(self, context: Context) -> None:
-        """A period has gone by: everything is said again."""
+        """A period has passed: repeat handovers and requests."""
         self.settle(context)
         for ticket in list(self._sent):
             self._send_handover(ticket, context)
@@ -352,7 +353,7 @@ class Holdings:
                 self._make_anew(each.node, each.spans, context)
 
     def _make_anew(self, node: int, spans: Spans, context: Context) -> None:
-        """The right to serve these points, as far as they were expected from this node."""
+        """Make the right to serve these points anew, as far as they were expected from this node."""
         lost = spans & _all(each.spans for each in self._expected if each.node == node)
         if lost:
             self._take(_Transfer(lost, (), unsure=True), context)

@@ -1,10 +1,10 @@
-"""A broker's own interests, and how they come to all who own points at which they must be known.
+"""A broker's own interests, and how they are registered with all owners of their points.
 
-Each stretch of an interest is walked along: carried to the owner of its first point, which notes the interest and
-passes it on to the owner of the first point beyond its own, and so on to the end, from where the answer comes. As every
-handover of points takes along what is known there (`ownership`), an interest is known at all its points from then on,
-wherever they go. Walks are repeated until they are answered, and again from time to time, more and more seldom. If a
-broker on the way serves already and did not know the interest, something may have been missed (Restored).
+A walk goes along each interval of an interest. It is routed to the owner of the first point, which registers the
+interest and forwards the walk to the owner of the first point beyond its own, and so on. The last owner answers. As
+every handover of points includes the interests registered there (`ownership`), an interest is known at all its points
+from then on, wherever they go. Walks are repeated until they are answered, and then periodically, less and less often.
+If a broker on the walk serves already and did not know the interest, publications may have been missed (Restored).
 """
 
 from dataclasses import dataclass, field, replace
@@ -20,12 +20,12 @@ from nodes.protocol.regions import Interval, Spans
 from nodes.protocol.wire import Message
 from nodes.protocol.zorder_map_messages import Entry, Register, Registered
 
-LONGEST_WAIT = 16  # periods between two tries of a walk
+LONGEST_WAIT = 16  # periods between two attempts of a walk
 
 
 @dataclass(slots=True)
 class _Walk:
-    """Along one stretch; not answered yet."""
+    """A walk along one interval; not answered yet."""
 
     wait: int = 2  # periods, the next time twice as many
     left: int = 2
@@ -61,7 +61,7 @@ class OwnInterests:
 
     @property
     def leaving(self) -> bool:
-        """Whether others may not know yet that something is wanted no more."""
+        """Whether other brokers may still have registrations of cancelled interests."""
         return any(not own.wanted for own in self._own.values())
 
     def wants(self, message: Message) -> bool:
@@ -87,23 +87,23 @@ class OwnInterests:
             self.unsubscribe(text, context)
 
     def give_up(self) -> None:
-        """Others will find out by themselves."""
+        """Stop cancelling: registrations at other brokers expire."""
         self._own.clear()
 
     def begin(self, context: Context) -> None:
-        """The way is open: try everything that is not answered."""
+        """The node has joined: repeat all walks that are not answered."""
         for own in self._own.values():
             for stretch in own.walks:
                 self._walk(own, stretch, context)
 
     def renew(self, context: Context) -> None:
-        """All that is wanted is said again."""
+        """Register all own interests again."""
         for own in self._own.values():
             if own.wanted:
                 self._walk_all(own, context)
 
     def on_roll_call(self, spans: Spans, context: Context) -> None:
-        """Somebody must learn anew what is wanted at these points."""
+        """Another broker has lost the registrations at these points: register own interests there again."""
         for own in self._own.values():
             for stretch in (self._space.spans(own.interest) & spans) if own.wanted else ():
                 own.walks[stretch] = _Walk()
@@ -126,7 +126,7 @@ class OwnInterests:
                 context.do(Subscribed(own.text))
 
     def tick(self, context: Context) -> None:
-        """A period has gone by."""
+        """A period has passed."""
         for own in self._own.values():
             for stretch, walk in own.walks.items():
                 walk.left -= 1
@@ -145,16 +145,16 @@ class OwnInterests:
         self._member.carry(Register(stretch[0], *stretch, False, entry), context)
 
 
-# Walks of other brokers' interests through this one: noted here, passed on to the next owner, answered at the end.
+# Walks of other brokers' interests: registered here, forwarded to the next owner, answered at the end.
 #
-# A walk that comes to points that are owned here but not handed over yet waits for them.
+# A walk waits if it reaches points that are owned here but not handed over yet.
 
 
-MOST_WAITING = 1024  # walks; more are not taken, and begun again by those who want them
+MOST_WAITING = 1024  # walks; more are dropped, and their brokers begin them again
 
 
 class Walks:
-    """One broker's part."""
+    """The walks at one broker."""
 
     def __init__(self, member: Member, holdings: Holdings, registry: Registry) -> None:
         self._member = member
@@ -163,11 +163,11 @@ class Walks:
         self._waiting: dict[Register, None] = {}
 
     def __bool__(self) -> bool:
-        """Whether one waits."""
+        """Whether a walk waits."""
         return bool(self._waiting)
 
     def on_register(self, walk: Register, context: Context) -> None:
-        """It has come to its next point; WireError if it is about nothing that can be wanted."""
+        """A walk has reached its next point; WireError if its text is no valid interest."""
         stretch = self._holdings.accepts.stretch_at(walk.first)
         if stretch is None:
             if len(self._waiting) < MOST_WAITING:
@@ -183,7 +183,7 @@ class Walks:
             self._member.carry(replace(walk, first=stretch[1] + 1, late=late), context)
 
     def go_on(self, context: Context) -> None:
-        """The map may have changed."""
+        """Continue the walks that wait: the map may have changed."""
         waiting, self._waiting = self._waiting, {}
         for walk in waiting:
             self._member.carry(walk, context)

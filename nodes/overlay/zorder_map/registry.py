@@ -17,26 +17,26 @@ from nodes.protocol.regions import Box, Point, Spans
 from nodes.protocol.wire import Message
 from nodes.protocol.zorder_map_messages import Entry, Toward
 
-# Matching: which boxes hold a point. Subscriptions are stored by the Z-order cells that they cover.
+# Matching: the boxes that contain a point. Subscriptions are stored by the Z-order cells that they cover.
 #
-# A box is held by a few cells, none overlapping another. A point lies in one cell of each size; so it takes one look
-# into a table for each size, and no box is found twice. Boxes that fill such a cell hold the point. Those that only
-# reach into it are looked at one by one, in all dimensions with one addition: it subtracts the low corner from the
-# point and the point from the high corner, where each coordinate has a bit to spare, which stays set if nothing had to
-# borrow it.
+# A few cells that do not overlap cover a box. A point lies in one cell of each size, so matching takes one table lookup
+# for each size, and finds no box twice. Boxes that fill such a cell contain the point. Boxes that only overlap the cell
+# are compared one by one, in all dimensions with one addition: it subtracts the low corner from the point and the point
+# from the high corner. Each coordinate has a spare bit, which stays set if the subtraction did not borrow it.
 
 
-# More cells of a box take memory, fewer let it be looked at in vain. It is cut into at most so many,
+# More cells of a box take memory, fewer cause more comparisons. A box is cut into at most so many cells,
 MOST_CELLS = 32
-# and only as long as a cell holds more that is foreign than the box has points, or than this share of the space.
+# and only while a cell has more foreign points than the box has points, or than this share of the space.
 FOREIGN_SHARE = 2**-11
 
 Subscriber = TypeVar("Subscriber", bound=Hashable)
 
 
 class _Table(NamedTuple, Generic[Subscriber]):
-    """The cells of one size, by prefix: the subscribers whose box fills the cell, and those whose box only overlaps it,
-    with the corners of the box."""
+    """Cells of one size, by prefix: subscribers whose box fills a cell, and those whose box overlaps it, with its
+    corners.
+    """
 
     filling: dict[int, dict[Subscriber, None]]
     reaching: dict[int, dict[Subscriber, int]]
@@ -62,11 +62,11 @@ class Matching(Generic[Subscriber]):
 
     @property
     def cells(self) -> int:
-        """How many cells somebody has: what the index takes of memory goes with them."""
+        """The number of occupied cells, to which the memory of the index is proportional."""
         return sum(len(table) for tables in self._tables.values() for table in tables)
 
     def add(self, subscriber: Subscriber, box: Box) -> None:
-        """Subscribe to a box, instead of the one subscribed to before."""
+        """Subscribe to a box, instead of the subscriber's former one."""
         corners = (self._packed(box.high) | self._spares) - (self._packed(box.low) << self._width)
         covered = self._covered(box)
         if subscriber in self._boxes:
@@ -80,7 +80,7 @@ class Matching(Generic[Subscriber]):
                 table.reaching.setdefault(prefix, {})[subscriber] = corners
 
     def remove(self, subscriber: Subscriber) -> None:
-        """Subscribe no longer; KeyError if there is no subscription."""
+        """End the subscription; KeyError if there is none."""
         for shift, prefix, inside in self._covered(self._boxes.pop(subscriber)):
             table = self._tables[shift]
             by_prefix = table.filling if inside else table.reaching
@@ -91,7 +91,7 @@ class Matching(Generic[Subscriber]):
                 del self._tables[shift]
 
     def match(self, point: Point) -> list[Subscriber]:
-        """Whose boxes hold the point: each once, in no order."""
+        """The subscribers whose boxes contain the point: each once, in no order."""
         z = interleave(point, self._bits)
         here = self._packed(point)
         around = ((here | self._spares) << self._width) - here
@@ -114,7 +114,7 @@ class Matching(Generic[Subscriber]):
         return cells(box, self._bits, self._most_cells, min(self._spare, box.size))
 
     def _packed(self, point: Point) -> int:
-        """The coordinates side by side, a bit to spare in front of each."""
+        """The coordinates side by side, with a spare bit in front of each."""
         if len(point) != self._dimensions:
             raise ValueError(
                 f"{point} is of another space: this one has {self._dimensions} dimensions"
@@ -125,14 +125,14 @@ class Matching(Generic[Subscriber]):
         return packed
 
 
-UNWANTED_S = 60.0  # so long it is remembered that something is wanted no more
+UNWANTED_S = 60.0  # for so long the registry remembers a cancelled interest
 _Name = tuple[int, str]  # of an interest: its broker and its text
-INCARNATION_BITS = 32  # of a version: those of one life of a broker; above them stands the life
+INCARNATION_BITS = 32  # low bits of a version; the bits above them are the broker's incarnation
 
 
 @dataclass(slots=True)
 class _Known:
-    """An entry, and until when it counts."""
+    """An entry with its expiry time."""
 
     entry: Entry
     interest: Interest
@@ -140,24 +140,24 @@ class _Known:
 
 
 class Registry:
-    """Of one broker; an interest that is not renewed is forgotten after `keep_s` seconds."""
+    """The registry of one broker; an interest that is not refreshed is forgotten after `keep_s` seconds."""
 
     def __init__(self, space: CurveSpace, keep_s: float) -> None:
         self._space = space
         self._keep_s = keep_s
         self._topics: dict[str, dict[_Name, _Known]] = {}
-        self._boxes: dict[tuple[str, int], Matching[_Name]] = {}  # of a topic, with so many sides
-        self._lives: dict[int, int] = {}  # of brokers
+        self._boxes: dict[tuple[str, int], Matching[_Name]] = {}  # by topic and dimensions
+        self._lives: dict[int, int] = {}  # broker -> incarnation
 
     def __len__(self) -> int:
-        """How many interests are wanted."""
+        """The number of interests that are not cancelled."""
         return sum(known.entry.wanted for known in self._all())
 
     def _all(self) -> list[_Known]:
         return [known for those in self._topics.values() for known in those.values()]
 
     def note(self, entry: Entry, now: float) -> bool:
-        """Whether it is news that the interest is wanted; WireError if there is no such interest."""
+        """Record an entry; whether the interest is new. WireError if the text is no valid interest."""
         interest = parse(entry.text)
         incarnation = entry.version >> INCARNATION_BITS
         if incarnation > self._lives.get(entry.broker, -1):
@@ -174,12 +174,12 @@ class Registry:
         return entry.wanted and (before is None or not before.entry.wanted)
 
     def merge(self, entries: Iterable[Entry], now: float) -> None:
-        """What another broker knew."""
+        """Record the entries of another broker's registry."""
         for entry in entries:
             self.note(entry, now)
 
     def matching(self, message: Message, toward: Toward) -> list[int]:
-        """The brokers that want this publication, each once: by interests with a box at its place, else by others."""
+        """The brokers that want this publication, each once: by interests with a box at its place, or without a box."""
         those = self._topics.get(message.topic, {})
         if toward is Toward.PLACE:
             boxes = self._boxes.get((message.topic, len(message.place)))
@@ -195,21 +195,21 @@ class Registry:
         )
 
     def meeting(self, spans: Spans) -> tuple[Entry, ...]:
-        """What must be known at these points."""
+        """The entries that must be known at these points."""
         return tuple(
             known.entry for known in self._all() if self._space.spans(known.interest).meets(spans)
         )
 
     def forget(self, broker: int) -> None:
-        """It is dead."""
+        """Forget the entries of a dead broker."""
         self._keep(lambda known: known.entry.broker != broker)
 
     def forget_before(self, broker: int, version: int) -> None:
-        """What this broker said before that version."""
+        """Forget this broker's entries before that version."""
         self._keep(lambda known: known.entry.broker != broker or known.entry.version >= version)
 
     def tidy(self, spans: Spans, now: float) -> None:
-        """Forget what is old, and what need not be known at any of these points."""
+        """Forget expired entries, and those that need not be known at any of these points."""
         self._keep(
             lambda known: known.until > now and self._space.spans(known.interest).meets(spans)
         )
@@ -222,7 +222,7 @@ class Registry:
                 del self._topics[topic]
 
     def _index(self, name: _Name, interest: Interest, wanted: bool) -> None:
-        """Have the box of an interest among those that are searched, if it is wanted, or not have it there."""
+        """Add the box of an interest to the index, or remove it if the interest is not wanted."""
         if interest.box is None:
             return
         of = interest.topic, len(interest.box.low)

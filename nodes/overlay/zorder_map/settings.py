@@ -10,28 +10,28 @@ from nodes.parameters import ParameterError, check_known, one_of, seconds, whole
 from nodes.protocol.wire import MAX_DIMENSIONS
 
 NEVER_S = 1e9  # the longest period
-CUTS = ("load", "area")  # how a heavy broker cuts its area in halves
+CUTS = ("load", "area")  # how a heavy broker cuts its area in two
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a map works; the same for all of its brokers."""
+    """The settings of a map; the same for all of its brokers."""
 
     period_s: float = PERIOD_S
     idle_period_s: float = IDLE_PERIOD_S
     dimensions: int = 2  # of the space: the first ones, latitude and longitude
-    stretches: int = 8  # on which an interest with a box is known, at most
-    start: str = STARTS[0]  # where brokers begin
-    renew_s: float = 240.0  # between two renewals of an interest where nothing changes
-    recover_s: float = 3.0  # in which interests are registered again after a crash
-    level_s: float = 30.0  # between two samples of a broker, and the time over which load counts; 0: no levelling
+    stretches: int = 8  # intervals on which an interest with a box is registered, at most
+    start: str = STARTS[0]  # how brokers choose the first point of their area
+    renew_s: float = 240.0  # between two refreshes of an interest where nothing changes
+    recover_s: float = 3.0  # for registering interests again after a crash
+    level_s: float = 30.0  # between two samples, and the window of the load; 0: no levelling
     k: int = 5  # brokers in a sample
-    e: float = 0.5  # share of the mean by which a heavy or light broker is away from it
+    e: float = 0.5  # share of the mean by which a heavy or light broker differs from it
     cut: str = CUTS[0]
 
     @classmethod
     def of(cls, method: str, given: Mapping[str, Any]) -> "Settings":
-        """ParameterError if one is unknown or wrong."""
+        """Read the parameters of a method; ParameterError if one is unknown or wrong."""
         check_known(method, given, tuple(cls.__dataclass_fields__))
 
         def span(name: str, default: float) -> float:
