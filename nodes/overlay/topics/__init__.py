@@ -1,8 +1,8 @@
 """Topic-based publish/subscribe between brokers, in several methods with one interface (`base.TopicNode`).
 
-A new method is one class and one line here; the conformance suite in `tests/unit/nodes/overlay/topics` then
-runs on it. Methods on topic keys choose their parts (`method.SkipGraphMethod`): `membership`, `stop_go`,
-`forwarding`, `participants`.
+A new method is one class and one line here; the conformance suite in `tests/unit/nodes/overlay/topics` then runs on it.
+Methods on topic keys choose their parts (`method.SkipGraphMethod`): `membership`, `stop_go`, `forwarding`,
+`participants`.
 """
 
 from nodes.overlay.topics.atm import AtmTbps

@@ -1,10 +1,10 @@
-"""ATM-TBPS (Banno and Shudo 2020; Kita 2025, 4.2): tables that adapt hold the subscribers, as far as there is room.
+"""ATM-TBPS (Banno and Shudo 2020; Kita 2025, 4.2): adaptive tables hold as many subscribers as have space.
 
-A publisher enters whoever tells of himself (`participants`) in a table of `table_size` entries (`contact_table`); whom
-it lets go it forgets. The subscribers that it holds, and those that are its neighbours in the Skip Graph, each get the
-publication directly, with the part of the stretch up to the next of them (`parts`, which says what is promised).
-So few subscribers are one hop away, and many are reached over the Skip Graph from the nearest one that is held: nothing
-switches between the two. Everybody gets one message.
+A publisher enters each participant that announces itself (`participants`) in a table of `table_size` entries
+(`contact_table`), and forgets those that the table evicts. It sends the publication directly to each subscriber in the
+table and to each that is its neighbour in the Skip Graph, with the part of the stretch up to the next of them (`parts`,
+which states the guarantee). So few subscribers are one hop away, and many are reached over the Skip Graph from the
+nearest one in the table: nothing switches between the two. Each subscriber gets one message.
 """
 
 from collections.abc import Mapping
@@ -33,20 +33,20 @@ TABLE_PARAMETERS = ("table_size", "table_of")
 
 
 class Urgency:
-    """Which topics are urgent to the node that publishes on them: in ATM-TBPS none, as it knows no priorities."""
+    """Which topics are urgent to the node that publishes on them: in ATM-TBPS none, as it has no priorities."""
 
     def is_urgent(self, topic: str) -> bool:
         return False
 
     def on_publication(self, message: Message) -> bool:
-        """The node publishes this; whether its topic has become urgent."""
+        """The node publishes this message; whether its topic has become urgent."""
         return False
 
 
 class TableRosters(Rosters):
-    """The rosters of a node whose tables hold only so many contacts.
+    """The rosters of a node whose tables hold a limited number of contacts.
 
-    `whole`: a roster remembers also whom its table does not hold.
+    `whole`: a roster also remembers participants that its table does not hold.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class TableRosters(Rosters):
         self._membership = membership
         self._urgency = urgency
         self._whole = whole
-        self._tables: dict[str, ContactTable] = {}  # by topic; one of a node is that of all
+        self._tables: dict[str, ContactTable] = {}  # by topic; that of a node serves all topics
 
     def of(self, topic: str) -> Roster:
         own = self._membership.contact(topic)
@@ -93,7 +93,7 @@ class TableRosters(Rosters):
             self.on_keys()
 
     def on_keys(self) -> None:
-        """What others are to this node has changed. The table of a key has one topic: there, nothing can change."""
+        """Rebuild the table of the node, because its topics have changed. That of a key has one topic and stays."""
         own = {name: self._membership.contact(name) for name in self._rosters}
         self._rosters = {name: self._rosters[name] for name in own if own[name]}
         self._tables = {name: self._tables[name] for name in self._rosters}
@@ -111,7 +111,7 @@ class TableRosters(Rosters):
         return [topic.name for topic in self._membership]
 
     def _sharing(self, topic: str) -> list[str]:
-        """The topics of the same table."""
+        """The topics that share the table of this one."""
         return [topic] if self._table_of is TableOf.KEY else self._all_topics()
 
     def _table(self, own: Contact) -> ContactTable:
@@ -130,7 +130,7 @@ class TableRosters(Rosters):
 
 
 class TableDivision:
-    """A part for each subscriber that the table holds, and for each that is a neighbour in the graph."""
+    """One part for each subscriber in the table, and for each subscriber that is a neighbour in the graph."""
 
     def __init__(self, graph: TopicGraph, membership: Membership, rosters: TableRosters) -> None:
         self._graph = graph
@@ -139,14 +139,14 @@ class TableDivision:
 
     def parts(self, topic: str, priority: int, now: float) -> list[Part]:
         if self._membership.published(topic) is None:
-            return []  # it stands among the subscribers, whom nobody tells who comes and goes
+            return []  # among the subscribers, the node gets no messages about participants
         known = self.subscribers(topic, now)
         low, high = subscribers_range(topic)
         bounds = pairwise([low, *(contact.key for contact in known[1:]), high])
         return [Part(*stretch, contact) for contact, stretch in zip(known, bounds, strict=False)]
 
     def subscribers(self, topic: str, now: float) -> list[Contact]:
-        """Those that the table holds, and the neighbours among them; in key order."""
+        """The subscribers in the table and among the neighbours, in key order."""
         roster = self._rosters.of(topic)
         held = roster.held(now) if isinstance(roster, TableRoster) else []
         near = self._rosters.neighbours([topic])

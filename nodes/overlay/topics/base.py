@@ -1,7 +1,7 @@
 """Topic-based publish/subscribe on an overlay: the interface of every method, one object a physical node.
 
-Nodes know each other by number. A shell, or the simulator, tells the object what happened and carries out the actions
-it gets back, in their order. `now` is seconds on any steadily growing clock.
+Nodes know each other by number. A shell, or the simulator, reports each event to the object and carries out the actions
+that the object returns, in their order. `now` is seconds on any steadily growing clock.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from nodes.protocol.wire import Message
 class Place:
     """What a node knows of the overlay before it begins.
 
-    `introducers` are nodes that may know the way in, `fallbacks` those to ask if none of them does.
-    `incarnation` must grow whenever a node of this number begins anew, for example with the time of day in seconds.
-    `vector` is its membership vector; None: it is drawn.
-    `watched`: the layer above finds out who is dead. Then silence is no death to the node, and it asks (Doubted).
-    `dimensions`: how many coordinates the place of a publication has, if it has one.
+    `introducers` are nodes that may know a node of the graph, `fallbacks` those to ask if none of them does.
+    `incarnation` must grow whenever a node of this number starts again, for example with the time of day in seconds.
+    `vector` is its membership vector; None: it is drawn at random. `watched`: the layer above detects dead nodes. Then
+    the node does not take a silent node for dead, but reports it (Suspected). `dimensions`: how many coordinates the
+    place of a publication has, if it has one.
     """
 
     number: int
@@ -57,28 +57,28 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Take note: nobody subscribes, so this publication is not sent; unless somebody comes very soon."""
+    """Take note: there is no subscriber, so this publication is not sent; unless a subscriber joins very soon."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Whatever is published on the topic from now on comes here."""
+    """Every publication on the topic reaches this node from now on."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
-    """What is published here on the topic is sent at once from now on."""
+    """Publications of this node on the topic are sent at once from now on."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The node of this number sent something that has no place here."""
+    """The node of this number sent a message that breaks the rules."""
 
     node: int
     reason: str
@@ -86,7 +86,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The node `sender` puts these words before those that publish on the topic, of which this node is one."""
+    """The node `sender` sends this request to the publishers of the topic, of which this node is one."""
 
     sender: int
     topic: str
@@ -95,14 +95,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """The node of this number should have said something: find out whether it lives, and if not call `on_peer_lost`."""
+    """The node of this number should have sent a message: find out whether it is alive, if not call `on_peer_lost`."""
 
     node: int
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The subscription had lost its place in the overlay, and has it again: something may have been missed."""
+    """The subscription had lost its place in the overlay, and has it again: publications may have been missed."""
 
     topic: str
 
@@ -125,72 +125,72 @@ class TopicNode(Protocol):
     """One node's part of a method."""
 
     def advertise(self, topic: str, now: float) -> list[Action]:
-        """This node is going to publish on the topic; Advertised says that it stands."""
+        """This node is going to publish on the topic; Advertised confirms it."""
 
     def withdraw(self, topic: str, now: float) -> list[Action]:
-        """It is not any more."""
+        """This node does not publish on the topic any more."""
 
     def subscribe(self, topic: str, now: float) -> list[Action]:
-        """This node wants the topic; Subscribed says that it stands."""
+        """This node subscribes to the topic; Subscribed confirms it."""
 
     def unsubscribe(self, topic: str, now: float) -> list[Action]:
-        """Not any more; nothing of it is delivered from now on."""
+        """End the subscription: deliver nothing of the topic from now on."""
 
     def publish(self, message: Message, now: float) -> list[Action]:
         """Send to all subscribers of the message's topic, which must be advertised (ValueError)."""
 
     def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
-        """Put the words before the nodes that publish on the topic, once; Scribe: also before the topic's root."""
+        """Send a request to the nodes that publish on the topic, once; Scribe: also to the topic's root."""
 
     def leave(self, now: float) -> list[Action]:
-        """The node wants nothing any more, and goes out of the overlay in order."""
+        """End all subscriptions and advertisements, and leave the overlay in order."""
 
     @property
     def left(self) -> bool:
-        """After `leave`: it is out, and nothing waits here."""
+        """After `leave`: whether the node has left, and nothing waits here."""
 
     def serve_again(self, message: Message, now: float) -> list[Action]:
         """A publication, as a Send of this node had it, went to a node that is gone (`on_peer_lost` was called).
 
-        Those whom that one should have served are served by another way; some may get it twice. The Sends may come in
-        later calls, when the way has been found: until then the node `holds` the publication.
+        Serve the subscribers of that node by another way; some may get the publication twice. The Sends may come in
+        later calls, when another way has been found: until then the node `holds` the publication.
         """
 
     def holds(self, message_id: int) -> bool:
-        """Whether this publication waits here, until the way is known or nobody wants it: more Sends may come."""
+        """Whether this publication waits here, until a route is known or no node wants it: more Sends may come."""
 
     def describe(self) -> dict[str, Any]:
-        """Its place in the graph, as JSON values, for those who look at the overlay from outside."""
+        """The node's place in the graph, as JSON values, for status and drawings."""
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         """A message came from the node of this number."""
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
-        """The shell knows that the node is dead."""
+        """The shell has found that the node is dead."""
 
     def on_peer_found(self, number: int, now: float) -> list[Action]:
-        """The shell has reached a node that was lost, or the first one after all were: graphs may have grown apart."""
+        """The shell has reached a lost node again, or the first one after all were lost: graphs may have separated."""
 
     def next_deadline(self) -> float | None:
-        """When `on_deadline` wants to be called; None: not at all."""
+        """When the shell must call `on_deadline`; None: not at all."""
 
     def on_deadline(self, now: float) -> list[Action]:
-        """The time has come; also correct when called too early."""
+        """Do what is due; a call that comes too early does no harm."""
 
 
 class GraphedNode(TopicNode, Protocol):
-    """A node that stands on a Skip Graph, which can be looked at."""
+    """A node on a Skip Graph that can be inspected."""
 
     graph: SkipGraphNode
 
 
 class TopicNodeFactory(Protocol):
-    """A method: makes its nodes, and says what it promises besides what all of them do."""
+    """A method: makes its nodes, and declares its guarantees beyond those of all methods."""
 
-    relay_free: bool  # nobody handles publications of topics that he takes no part in
-    stops: bool  # publishers send nothing while nobody subscribes
-    ways: tuple[str, ...]  # values of its parameter `multicast`; none: it has none
-    by_area: bool  # what is subscribed to is the text of an interest (`nodes.protocol.interests`), not a topic
+    relay_free: bool  # no node handles publications of topics in which it takes no part
+    stops: bool  # publishers send nothing while there is no subscriber
+    ways: tuple[str, ...]  # values of its parameter `multicast`; empty: it has no such parameter
+    by_area: bool  # subscriptions are texts of interests (`nodes.protocol.interests`), not topics
 
     def __call__(self, place: Place, parameters: Mapping[str, Any], random: Random, /) -> TopicNode:
         """A node at this place."""

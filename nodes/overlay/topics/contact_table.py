@@ -1,8 +1,8 @@
-"""Whom a publisher has heard of, in an adaptive table: contacts in, and what they are to the node.
+"""Contacts that a publisher knows, in an adaptive table.
 
-A table is that of a key, whose entries are keys, or that of a node for all its keys, whose entries are nodes, by
-whichever key they were heard of first. (The thesis does not say which; with one for each key, one hop reaches the about
-50 subscribers that it reports for a table of 60.)
+A table belongs to a key, and its entries are keys; or it belongs to a node for all its keys, and its entries are nodes,
+by the key that became known first. (The thesis does not define which; with a table for each key, one hop reaches the
+about 50 subscribers that it reports for a table of 60.)
 """
 
 from collections import Counter
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from nodes.overlay.topics.participants import Roster
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 
-Name = bytes | int  # what an entry is told by: a key or a node
+Name = bytes | int  # identifies an entry: a key or a node
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Somebody who was heard of, and what he is to the table's node."""
+    """A contact, and its relation to the table's node."""
 
     name: Name
     key: bytes
@@ -41,10 +41,10 @@ class _Left(NamedTuple):
 class AdaptiveTable:
     """At most `size` entries, as seen from the key `own`.
 
-    A routing table that adapts: it takes in whoever is heard of and lets the least useful entry go (Kita 2025, 5.4).
+    A routing table that adapts: it accepts every new contact and evicts the least useful entry (Kita 2025, 5.4).
 
-    FRT's idea: tables are ordered by a total order, and when one has grown too large, that entry goes without which the
-    best table is left. Of two tables the better one is decided by the first of these that differs:
+    FRT's idea: tables are ordered by a total order. When a table has grown too large, it evicts the entry without which
+    the best table is left. The first of these criteria that differs decides which of two tables is better:
 
     0. PATM-TBPS only: more urgent entries, subscribers of topics of high priority that the node publishes (the thesis
        prints the opposite sign, against its own text);
@@ -56,11 +56,11 @@ class AdaptiveTable:
     5. closer keys, on the right side and then on the left: entry by entry in order of distance; none is farther than
        any.
 
-    The node's neighbours in the Skip Graph are sticky: they never go, since routing would break; with more of them than
-    the table has room for it is larger, and holds nobody else.
+    The node's neighbours in the Skip Graph are sticky: the table never evicts them, since routing would break. With
+    more neighbours than `size` the table is larger, and holds no other entry.
 
-    Tables are not compared as wholes: what is left without an entry differs by what it was alone (0, 2), by its level
-    (1, 3, 4), or by its key (5). So a newcomer costs one look at each entry and at each level.
+    Tables are not compared as wholes: what is left without an entry differs by the entry alone (0, 2), by its level (1,
+    3, 4), or by its key (5). So a new entry costs one look at each entry and at each level.
     """
 
     def __init__(self, own: bytes, size: int) -> None:
@@ -81,7 +81,7 @@ class AdaptiveTable:
         return name in self._entries
 
     def take(self, entry: Entry) -> list[Name]:
-        """Take in an entry, or what is new about it; who had to go for it, perhaps itself."""
+        """Add or update an entry. Return the entries that were evicted for it, perhaps itself."""
         self.discard(entry.name)
         self._entries[entry.name] = entry
         self._levels[entry.level] += 1
@@ -92,7 +92,7 @@ class AdaptiveTable:
         return gone
 
     def discard(self, name: Name) -> None:
-        """He is no more, if he was there."""
+        """Remove the entry, if it is in the table."""
         entry = self._entries.pop(name, None)
         if entry is not None:
             self._levels[entry.level] -= 1
@@ -100,7 +100,7 @@ class AdaptiveTable:
                 del self._levels[entry.level]
 
     def _worst(self) -> Name | None:
-        """Without whom the table is best; None: all are sticky."""
+        """The entry without which the table is best; None: all are sticky."""
         loose = [entry for entry in self if not entry.sticky]
         if not loose:
             return None
@@ -122,7 +122,7 @@ class AdaptiveTable:
         return farthest(alike, key=lambda entry: entry.key).name
 
     def _without(self, level: int) -> _Left:
-        """With one entry less on this level, where there is one."""
+        """The levels with one entry less on this level."""
         counts = {each: count - (each == level) for each, count in self._levels.items()}
         used = [each for each, count in counts.items() if count]
         top, most = max(used), max(counts.values())
@@ -131,21 +131,21 @@ class AdaptiveTable:
 
 
 class TableOf(StrEnum):
-    """What has a table of the size that is given."""
+    """What has a table of the given size."""
 
     KEY = "key"
     NODE = "node"
 
 
 class Interest(NamedTuple):
-    """What somebody is to the table's node."""
+    """The relation of a contact to the table's node."""
 
-    subscribes: bool  # to one of its topics
-    urgent: bool  # to one of high priority that it publishes
+    subscribes: bool  # to one of the node's topics
+    urgent: bool  # to one of high priority that the node publishes
 
 
 class ContactTable:
-    """The table of the peer `own`, or of its node. Nobody of the own node is in it."""
+    """The table of the peer `own`, or of its node. Contacts of the own node are not in it."""
 
     def __init__(
         self, own: Contact, size: int, of: TableOf, interest: Callable[[Contact], Interest]
@@ -161,7 +161,7 @@ class ContactTable:
         return len(self._table)
 
     def holds(self, contact: Contact) -> bool:
-        """Whether it was heard of and has not had to go."""
+        """Whether the contact was added and not evicted."""
         return contact.key in self._heard.get(self._name(contact), ())
 
     def knows(self, contact: Contact) -> bool:
@@ -169,14 +169,14 @@ class ContactTable:
         return contact.node == self._own.node or self.holds(contact)
 
     def hear(self, contact: Contact) -> None:
-        """Somebody is there."""
+        """Add a contact that takes part."""
         if contact.node != self._own.node:
             name = self._name(contact)
             self._heard.setdefault(name, {})[contact.key] = contact
             self._enter(name)
 
     def drop(self, contact: Contact) -> None:
-        """He is not any more; a neighbour stays until the Skip Graph has another."""
+        """Remove a contact that takes part no more; a neighbour stays until the Skip Graph replaces it."""
         name = self._name(contact)
         heard = self._heard.get(name, {})
         if heard.pop(contact.key, None) is not None:
@@ -185,7 +185,7 @@ class ContactTable:
             self._enter(name)
 
     def stick(self, neighbours: Iterable[Contact]) -> None:
-        """These are the neighbours in the Skip Graph now."""
+        """Make these the neighbours in the Skip Graph."""
         near = {c.key: c for c in neighbours if c.node != self._own.node}
         if near.keys() == self._near.keys():
             return
@@ -197,7 +197,7 @@ class ContactTable:
         return contact.key if self._of is TableOf.KEY else contact.node
 
     def _enter(self, name: Name) -> None:
-        """The entry of this name as it is now, or none."""
+        """Update the entry of this name, or remove it."""
         near = [contact for contact in self._near.values() if self._name(contact) == name]
         contacts = [*near, *self._heard.get(name, {}).values()]
         if not contacts:
@@ -218,7 +218,7 @@ class ContactTable:
 
 
 class TableRoster(Roster):
-    """A roster that remembers only whom the table holds; with `whole`, all, and can still tell them apart."""
+    """A roster that remembers only contacts in the table; with `whole`, all, and it still distinguishes them."""
 
     def __init__(self, forget_s: float, table: ContactTable, whole: bool) -> None:
         super().__init__(forget_s)
@@ -226,11 +226,11 @@ class TableRoster(Roster):
         self._whole = whole
 
     def held(self, now: float) -> list[Contact]:
-        """Those heard of lately whom the table holds, in key order."""
+        """The known contacts that the table holds, in key order."""
         return [contact for contact in self.known(now) if self._table.holds(contact)]
 
     def move(self, table: ContactTable) -> None:
-        """To another table, which hears of all that are known."""
+        """Change to another table, and add all known contacts to it."""
         self._table = table
         for contact, _ in self._heard.values():
             table.hear(contact)
@@ -263,7 +263,7 @@ class TableRoster(Roster):
         return [contact for contact in known if contact.key in self._heard]
 
     def _prune(self) -> None:
-        """Whom the table does not hold is not remembered, but this node itself."""
+        """Forget contacts that the table does not hold, except this node itself."""
         if not self._whole:
             kept = self._heard.items()
             self._heard = {key: entry for key, entry in kept if self._table.knows(entry[0])}

@@ -1,9 +1,9 @@
 """FAN-TBPS, our own: a publication fans out to helpers that are spaced by key, and each serves its own part.
 
-With a roster as PSG-TBPS has it (`participants`). For a publication of priority p the publisher cuts the stretch of the
-S subscribers it knows into k = min(S, count(p)) parts (`parts`, which says what is promised; count(p) as PSG-TBPS
-counts start nodes), and sends each part to one member, its helper. So everyone gets the publication once and it costs S
-messages at every priority, which nothing can undercut; only paths differ. With S <= k everyone is one hop away.
+It has a roster like PSG-TBPS (`participants`). For a publication of priority p the publisher cuts the stretch of the S
+subscribers it knows into k = min(S, count(p)) parts (`parts`, which states the guarantee; count(p) as PSG-TBPS counts
+start nodes), and sends each part to one member, its helper. So each subscriber gets the publication once, and it costs
+S messages at every priority, which is the minimum; only paths differ. With S <= k each subscriber is one hop away.
 `budget` is the most messages that the publisher itself may send at once: all of them leave by its own link, one after
 the other, so on a narrow link the last of many waits longer than another hop takes.
 """
@@ -28,7 +28,7 @@ from nodes.protocol.skipgraph_messages import Contact
 
 
 class FanDivision:
-    """Parts of about the same size, the more of them the higher the priority."""
+    """Parts of about the same size; a higher priority has more of them."""
 
     def __init__(self, participants: KnownParticipants, budget: int | None) -> None:
         if budget is not None and (not isinstance(budget, int) or budget < 1):

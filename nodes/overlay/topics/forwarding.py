@@ -28,7 +28,7 @@ def subscribers_range(topic: str) -> tuple[bytes, bytes]:
 
 
 class Forwarding(ABC):
-    """What a node does with publications that leave it; it has a key in their topic."""
+    """How a node sends publications; it has a key in their topic."""
 
     @abstractmethod
     def send(self, message: Message, context: Context) -> None:
@@ -39,12 +39,12 @@ class Forwarding(ABC):
         """Serve a part of the range again, by other nodes: `multicast`, with `message`, went to a dead node."""
 
     def on_event(self, event: graph.Event, context: Context) -> bool:
-        """Something has happened in the graph; whether no other part is concerned."""
+        """Handle an event of the graph; whether no other part is concerned."""
         return False
 
     @abstractmethod
     def on_peer_lost(self, number: int, context: Context) -> None:
-        """The node of this number is dead; the graph knows."""
+        """The node of this number is dead; the graph has been notified."""
 
 
 class RangeMulticast(Forwarding):
@@ -63,4 +63,4 @@ class RangeMulticast(Forwarding):
         self._graph.serve_again(multicast, context)
 
     def on_peer_lost(self, number: int, context: Context) -> None:
-        """What was sent is not remembered."""
+        """Do nothing: the node does not remember sent publications."""

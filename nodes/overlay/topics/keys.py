@@ -1,4 +1,4 @@
-"""Keys of topics: each topic is one stretch of the line, its publishers first, then its subscribers (Banno 2013).
+"""Keys of topics: each topic is one stretch of the key order, its publishers first, then its subscribers (Banno 2013).
 
     topic in UTF-8, a zero byte, the role (0 publisher, 1 subscriber), the number of the node in 4 bytes
 
@@ -11,7 +11,7 @@ from nodes.protocol.wire import WireError, encode_topic
 
 
 class Role(IntEnum):
-    """What a node is in a topic; one that is both is a subscriber, and publishes from there."""
+    """The role of a node in a topic. A node with both roles is a subscriber, and publishes from there."""
 
     PUBLISHER = 0
     SUBSCRIBER = 1

@@ -1,7 +1,7 @@
-"""The topics that a node takes part in, and its keys in the graph: the part that joins and leaves topics.
+"""Membership: the topics that a node takes part in, and its keys in the graph.
 
 A node that is publisher and subscriber of a topic has only the subscriber's key (Banno 2013). It changes keys without a
-gap: the old one is taken out when the new one is inserted.
+gap: it removes the old key when the new one is inserted.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from nodes.protocol.skipgraph_messages import Contact
 
 
 class Membership:
-    """All topics of a node. `new_topic` makes what the node knows of one."""
+    """All topics of a node. `new_topic` makes the node's state of a topic."""
 
     def __init__(self, graph: TopicGraph, new_topic: Callable[[str], Topic] = Topic) -> None:
         self._graph = graph
@@ -28,18 +28,18 @@ class Membership:
         return self._topics.get(name)
 
     def enter(self, name: str) -> Topic:
-        """What is known of a topic, which the node may take part in from now on; WireError if it fits no key."""
+        """The state of a topic, in which the node may take part from now on; WireError if the name fits no key."""
         if name not in self._topics:
             edge(name, Role.PUBLISHER)  # a name that cannot be a key is refused here
             self._topics[name] = self._new_topic(name)
         return self._topics[name]
 
     def publishing(self) -> list[Topic]:
-        """Topics in which this node stands among the publishers."""
+        """Topics in which this node has a publisher's key."""
         return [topic for topic in self if Role.PUBLISHER in topic.keys]
 
     def published(self, name: str) -> Topic | None:
-        """This topic, if the node stands among its publishers."""
+        """This topic, if the node has a publisher's key in it."""
         topic = self._topics.get(name)
         return topic if topic is not None and Role.PUBLISHER in topic.keys else None
 
@@ -54,7 +54,7 @@ class Membership:
         return None
 
     def settle(self, topic: Topic, context: Context) -> None:
-        """Have the one key that is wanted; others go when it is there."""
+        """Insert the one key that is wanted; remove others when it is inserted."""
         wanted = topic.wanted_key(self._graph.number)
         if wanted is not None:
             self._graph.insert(wanted, context)
@@ -67,7 +67,7 @@ class Membership:
             self._topics.pop(topic.name, None)
 
     def add_key(self, key: bytes, context: Context) -> Topic | None:
-        """A key is inserted; its topic. None: the key is not wanted any more, and goes."""
+        """A key is inserted; return its topic. None: the key is not wanted any more, and is removed."""
         topic = self._topics.get(topic_of(key))
         if topic is None or self._has_other(topic, key):
             self._graph.remove(key, context)
@@ -88,6 +88,6 @@ class Membership:
             context.do(Restored(topic.name))
 
     def _has_other(self, topic: Topic, key: bytes) -> bool:
-        """Whether the node has the key that it wants, and this is not it."""
+        """Whether the node has the key that it wants, and this is another one."""
         wanted = topic.wanted_key(self._graph.number)
         return key != wanted and wanted in topic.keys.values()

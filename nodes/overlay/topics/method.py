@@ -1,12 +1,12 @@
-"""A topic node on a Skip Graph whose keys are topics (`keys`), put together from its parts.
+"""A topic node on a Skip Graph whose keys are topics (`keys`), composed of its parts.
 
-- `membership`: which topics the node takes part in, and its keys in them
-- `stop_go`: whether the node sends what it publishes
+- `membership`: the topics that the node takes part in, and its keys in them
+- `stop_go`: whether the node sends its publications
 - `forwarding`: how a publication reaches the subscribers; here methods differ
-- `participants`: who else takes part in a topic, for methods that must know it
+- `participants`: the other nodes that take part in a topic, for methods that must know them
 
-A part knows the graph (`topic_graph`) and the parts that it was made with. It gets the time and takes down the actions
-of a call in the call's `Context`. The events of the graph come to this node, which passes them to the parts.
+A part knows the graph (`topic_graph`) and the parts that it was made with. The `Context` of a call passes it the time
+and collects its actions. The node gets the events of the graph and passes them to the parts.
 """
 
 from dataclasses import replace
@@ -71,7 +71,7 @@ class SkipGraphMethod:
         self._topic_graph = graph
         self._seen = DedupWindow()
 
-    # What the node wants
+    # Requests of the layer above
 
     def advertise(self, topic: str, now: float) -> list[Action]:
         context = self._context(now)
@@ -118,7 +118,7 @@ class SkipGraphMethod:
         return self._done(context)
 
     def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
-        """To the whole stretch of the topic: who publishes and subscribes stands among the subscribers."""
+        """Send to the whole stretch of the topic, because publishers that subscribe are among the subscribers."""
         context = self._context(now)
         low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER + 1)
         self._topic_graph.notify_all(low, high, encode_question(topic, payload), context)
@@ -149,7 +149,7 @@ class SkipGraphMethod:
     def describe(self) -> dict[str, Any]:
         return self.graph.describe()
 
-    # What happens
+    # Events
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._context(now, sender)
@@ -202,7 +202,7 @@ class SkipGraphMethod:
         self.membership.settle(topic, context)
         self.participants.on_settled()
 
-    # What the graph wants and reports
+    # Actions and events of the graph
 
     def _on_graph(self, actions: list[graph.Action], context: Context) -> None:
         for action in actions:

@@ -1,12 +1,13 @@
-"""Who takes part in a topic, as each of its publishers knows it: for methods that send to nodes they pick themselves.
+"""Participants of a topic, as each of its publishers knows them: for methods that send to nodes of their choice.
 
-Whoever has inserted a key says so to all publishers (PRESENT, by multicast to their stretch), and again now and then;
-one who leaves says ABSENT, and for one who dies his left neighbour does. A new publisher asks the publishers beside it
-for theirs (ROSTER, answered by PRESENT), and if there are none, all subscribers; whom it has asked passes on for a
-while what it hears of later. Who has not been heard of for a long time is forgotten. Only who stands among the
-publishers hears these messages, and has a roster. A roster may be old: nobody's delivery may depend on it.
+A node that has inserted a key announces itself to all publishers (PRESENT, by multicast to their stretch), and repeats
+that periodically. A leaving node sends ABSENT; for a dead node its left neighbour does. A new publisher asks the
+publishers beside it for their rosters (ROSTER, answered by PRESENT), and if there are none, all subscribers. A
+publisher that was asked forwards later changes for a while. Participants without a message for a long time are
+forgotten. Only nodes with a publisher's key get these messages, and have a roster. A roster may be outdated: no
+delivery may depend on it.
 
-A publisher that subscribes, too, stands among the subscribers (Banno 2013): it has no roster, and publishes as with
+A publisher that subscribes, too, is among the subscribers (Banno 2013): it has no roster, and publishes as with
 SG-TBPS, from inside the stretch.
 """
 
@@ -28,19 +29,19 @@ from nodes.protocol.topic_messages import (
 )
 from nodes.protocol.wire import Message
 
-LATE_S = 10.0  # messages do not take longer: an older PRESENT may come in such a time after ABSENT
+LATE_S = 10.0  # the longest delay of a message: an older PRESENT may arrive so long after ABSENT
 PRESENT_S = 3600.0  # between two messages of the same participant
 FORGET_AFTER = 3  # of them without a message
 PARAMETERS = ("present_s",)
 
 
 def presence(method: str, parameters: Mapping[str, Any]) -> float:
-    """How often a participant tells publishers of itself, by the parameter `present_s`."""
+    """How often a participant announces itself to publishers, by the parameter `present_s`."""
     return seconds(method, parameters, "present_s", PRESENT_S, NEVER_S)
 
 
 class Roster:
-    """The participants of one topic and when each was last heard of."""
+    """The participants of one topic, and the time of the last message about each."""
 
     def __init__(self, forget_s: float) -> None:
         self._forget_s = forget_s
@@ -48,7 +49,7 @@ class Roster:
         self._gone: dict[bytes, float] = {}
 
     def add(self, contact: Contact, now: float) -> bool:
-        """Whether it is new. One who has just gone is not believed to be here."""
+        """Add a participant; whether it is new. A participant that has just left is not added."""
         if now - self._gone.get(contact.key, -LATE_S) < LATE_S:
             return False
         new = contact.key not in self._heard
@@ -56,7 +57,7 @@ class Roster:
         return new
 
     def drop(self, contact: Contact, now: float) -> bool:
-        """Whether it was known."""
+        """Remove a participant; whether it was known."""
         self._gone = {key: at for key, at in self._gone.items() if now - at < LATE_S}
         self._gone[contact.key] = now
         return self._heard.pop(contact.key, None) is not None
@@ -65,7 +66,7 @@ class Roster:
         self._heard = {k: entry for k, entry in self._heard.items() if entry[0].node != node}
 
     def known(self, now: float) -> list[Contact]:
-        """Those heard of lately, in key order."""
+        """The participants with a message within `forget_s`, in key order."""
         self._heard = {
             key: entry for key, entry in self._heard.items() if now - entry[1] <= self._forget_s
         }
@@ -91,17 +92,17 @@ class Rosters:
         self._rosters.pop(topic, None)
 
     def on_keys(self) -> None:
-        """The node's keys, or its wishes for keys, have changed."""
+        """The node's keys, or the keys that it wants, have changed."""
 
     def on_publication(self, message: Message) -> None:
-        """The node publishes this."""
+        """The node publishes this message."""
 
 
 class Participants:
-    """Nobody is known: the publishers of the method need not know who takes part."""
+    """No participants are known: for methods whose publishers need not know them."""
 
     def forget(self, topic: Topic) -> None:
-        """Forget what was known of the topic before its keys changed: nobody told what happened since."""
+        """Forget the participants of the topic before its keys changed: the node got no messages about them since."""
 
     def on_keys(self, topic: Topic, context: Context) -> None:
         """The node's keys in the topic have changed."""
@@ -110,24 +111,24 @@ class Participants:
         """The node may want other keys than before."""
 
     def on_publication(self, message: Message) -> None:
-        """The node publishes this."""
+        """The node publishes this message."""
 
     def forget_node(self, number: int) -> None:
-        """The node of this number is dead; the graph does not know yet."""
+        """The node of this number is dead; the graph has not been notified yet."""
 
     def on_event(self, event: graph.Event, context: Context) -> bool:
-        """Something has happened in the graph; whether no other part is concerned."""
+        """Handle an event of the graph; whether no other part is concerned."""
         return False
 
     def next_deadline(self) -> float | None:
         return None
 
     def on_deadline(self, context: Context) -> None:
-        """The time has come, perhaps for another part."""
+        """A deadline has passed, perhaps that of another part."""
 
 
 class KnownParticipants(Participants):
-    """A node tells publishers of itself and, where it publishes, knows the others."""
+    """A node announces itself to publishers and, where it publishes, knows the other participants."""
 
     def __init__(
         self, graph: TopicGraph, membership: Membership, rosters: Rosters, present_s: float
@@ -136,22 +137,22 @@ class KnownParticipants(Participants):
         self._membership = membership
         self._rosters = rosters
         self._present_s = present_s
-        self._rights: dict[bytes, Contact] = {}  # of own keys
-        self._asked: dict[tuple[str, int], float] = {}  # topic, who has asked, until when
+        self._rights: dict[bytes, Contact] = {}  # right neighbours of own keys
+        self._asked: dict[tuple[str, int], float] = {}  # topic, asking node -> until when
         self._present_at: float | None = None
 
     def roster(self, topic: str) -> Roster:
-        """What is known of the topic here."""
+        """The known participants of the topic."""
         return self._rosters.of(topic)
 
     def count(self, topic: str, now: float) -> int:
-        """How many take part, this node too."""
+        """The number of participants, including this node."""
         own = self._membership.contact(topic)
         keys = {contact.key for contact in self._rosters.of(topic).known(now)}
         return len(keys if own is None else keys | {own.key})
 
     def subscribers(self, topic: str, now: float) -> list[Contact]:
-        """Those that are known and not taken for dead, in key order."""
+        """The known subscribers that are not taken for dead, in key order."""
         return [
             contact
             for contact in self._rosters.of(topic).known(now)
@@ -219,7 +220,7 @@ class KnownParticipants(Participants):
             self._graph.notify_all(low, high, body, context)
 
     def _look_right(self, key: bytes, context: Context) -> None:
-        """Who finds his right neighbour dead tells the publishers."""
+        """If the right neighbour has died, notify the publishers."""
         peer = self._graph.node.peer(key)
         if peer is None:
             self._rights.pop(key, None)
@@ -247,7 +248,7 @@ class KnownParticipants(Participants):
                 self._pass_on(topic, control, contact, context)
 
     def _answer(self, topic: str, asker: int, context: Context) -> None:
-        """A new publisher gets what is known here, and for a while what is heard of later."""
+        """Send a new publisher the known participants, and changes for a while."""
         own = self._membership.contact(topic)
         known = [] if own is None else [own]
         if self._membership.published(topic) is not None:

@@ -1,19 +1,21 @@
 """The subscribers' stretch cut into parts, each served by a node that the publisher picks: its helper.
 
-A helper gets the publication with its part, delivers it and goes on by multicast within the part. Parts leave no gap,
-so nobody is missed whom the publisher does not know. Nobody known: as SG-TBPS. Stop and go are SG-TBPS', too.
+A helper gets the publication with its part, delivers it and forwards it by multicast within the part. Parts leave no
+gap, so subscribers that the publisher does not know are not missed. If it knows none, it publishes as SG-TBPS does.
+Stop and go are those of SG-TBPS, too.
 
-What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
-whomever the publisher knows and whatever inserts and leaves go on meanwhile. Conditions as for every multicast (no
-message is lost, no node crashes, one ring), but one: helpers may crash, if the shell tells the publisher within
-`keep_s` seconds (`on_peer_lost`), and no other crashed node is in the part. Why:
+Guarantee: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
+whatever the publisher knows and whatever nodes join and leave meanwhile. Conditions are those of every multicast (no
+message is lost, no node crashes, one ring), but one: helpers may crash, if the shell notifies the publisher within
+`keep_s` seconds (`on_peer_lost`), and no other crashed node is in the part. Reasons:
+
 - The Skip Graph serves every key of a part, known or not.
-- A helper that has left, or is only about to come, locates the first peer of its part and sends the part there, and
-  tells the publisher that it is absent (what is known may be old).
-- The publisher keeps parts for a while. When a helper is lost, it serves what lies before and behind the dead one
-  again, each by a member there. Nothing acknowledges a part: that would be a message more for each of them. (Those of
+- A helper that has left, or has not joined yet, locates the first peer of its part and sends the part there, and
+  notifies the publisher that it is absent (the roster may be outdated).
+- The publisher keeps parts for a while. When a helper is lost, it serves the stretches before and behind the dead one
+  again, each by a member there. Parts are not acknowledged: that would cost another message for each. (Those of
   publications with custody are acknowledged, and not kept here: the layer above knows which did not arrive.)
-- What comes twice by this is known by its id and delivered once.
+- Duplicates that this causes are recognized by their id and delivered once.
 """
 
 from collections import deque
@@ -31,13 +33,13 @@ from nodes.protocol.topic_messages import RosterControl, encode_contacts
 from nodes.protocol.wire import CUSTODY, Message
 
 KEEP_S = 30.0
-MOST_KEPT = 1024  # parts; the oldest are forgotten
+MOST_KEPT = 1024  # parts; the oldest are dropped
 PARAMETERS = ("keep_s",)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """All keys in [low, high), and who serves them; None: nobody is known there."""
+    """All keys in [low, high), and the helper that serves them; None: no subscriber is known there."""
 
     low: bytes
     high: bytes
@@ -47,9 +49,9 @@ class Part:
 def fan_parts(subscribers: Sequence[Contact], count: int, low: bytes, high: bytes) -> list[Part]:
     """[low, high) in so many parts, by its known subscribers in key order; fewer if these are fewer.
 
-    Subscriber j of S is in part j * count // S: stretches whose sizes differ by one at most. Ranges leave no gap: the
-    first begins at `low`, the last ends at `high`, and each ends where the next one begins, at its first member. So a
-    subscriber that is not known lies in exactly one of them.
+    Subscriber j of S is in part j * count // S: the sizes of the parts differ by one at most. Ranges leave no gap: the
+    first begins at `low`, the last ends at `high`, and each ends where the next one begins, at its first member. So an
+    unknown subscriber lies in exactly one of them.
     """
     size = len(subscribers)
     count = min(size, count)
@@ -65,9 +67,9 @@ def fan_parts(subscribers: Sequence[Contact], count: int, low: bytes, high: byte
 
 
 def parts_around(part: Part, lost: Contact, subscribers: Sequence[Contact]) -> list[Part]:
-    """The part again, when its helper has crashed: what lies before it, and what lies behind.
+    """The part again, when its helper has crashed: the stretches before and behind the helper.
 
-    Within each of the two, nobody's way leads over the one that is lost.
+    Within each of the two, no route leads over the lost helper.
     """
     pieces = []
     for low, high in ((part.low, lost.key), (lost.key + b"\0", part.high)):
@@ -78,10 +80,10 @@ def parts_around(part: Part, lost: Contact, subscribers: Sequence[Contact]) -> l
 
 
 def choose_helper(members: Sequence[Contact]) -> Contact:
-    """Who serves these, a stretch in key order: the member with the most neighbours inside it.
+    """The helper for these members, a stretch in key order: the member with the most neighbours inside it.
 
-    Of several the one nearest to its middle serves, of two the one with the smaller key. Members are neighbours if
-    everyone between them shares fewer bits with them than they share with each other: vectors tell.
+    Of several the one nearest to the middle serves, of two the one with the smaller key. Two members are neighbours if
+    all members between them share fewer bits with them than they share with each other: the vectors determine that.
     """
     near = neighbours_inside([contact.vector for contact in members])
 
@@ -93,10 +95,10 @@ def choose_helper(members: Sequence[Contact]) -> Contact:
 
 
 def neighbours_inside(vectors: Sequence[int]) -> list[int]:
-    """How many neighbours each has among these, in key order.
+    """The number of neighbours of each member among these, in key order.
 
-    Level after level, a list falls into two by one bit. Who stand side by side in a list and part there, or never part,
-    are neighbours.
+    Level after level, one bit splits a list into two. Members that are side by side in a list and separate there, or
+    never separate, are neighbours.
     """
     near = [0] * len(vectors)
     lists = [list(range(len(vectors)))]
@@ -123,14 +125,14 @@ class Division(Protocol):
     """How a method cuts the subscribers' stretch of a topic."""
 
     def parts(self, topic: str, priority: int, now: float) -> list[Part]:
-        """How a publication of this priority would be cut; none if no subscriber is known."""
+        """The parts for a publication of this priority; none if no subscriber is known."""
 
     def subscribers(self, topic: str, now: float) -> list[Contact]:
-        """Those that are known, in key order."""
+        """The known subscribers, in key order."""
 
 
 class _Sent(NamedTuple):
-    """A part that was given to a helper, and how long it is kept."""
+    """A part that was sent to a helper, and how long it is kept."""
 
     until: float
     part: Part
@@ -166,7 +168,7 @@ class PartMulticast(Forwarding):
         self._serve_around(part, lost, message, context)
 
     def serve(self, part: Part, message: Message, way: Way, context: Context) -> None:
-        """Give the part to its helper; if it has none, send to its keys."""
+        """Send the part to its helper; if it has none, by multicast to its keys."""
         low, high, helper = part.low, part.high, part.helper
         if helper is None:
             self._graph.publish(low, high, message, context, way)
@@ -204,5 +206,5 @@ class PartMulticast(Forwarding):
         for piece in parts_around(
             part, lost, self._division.subscribers(message.topic, context.now)
         ):
-            # By split: a flood would stop at those who have it already.
+            # By split: a flood would stop at peers that have it already.
             self.serve(piece, message, Way.SPLIT, context)

@@ -1,12 +1,13 @@
 """PATM-TBPS (Kita 2025, 5.4): the tables of ATM-TBPS keep the subscribers of urgent topics first.
 
-A topic's priority, to a node that publishes on it, is the highest that it has published there so far, or what
-`priorities` (topic: priority) says from the beginning, if that is higher. From `threshold` on it is high. This matters
-where topics share a table (`table_of: node`); the table of a key has one topic only, and is that of ATM-TBPS.
+The priority of a topic, to a node that publishes on it, is the highest that the node has published there so far, or
+that in `priorities` (topic: priority) from the beginning, if that is higher. From `threshold` on it is high. This
+matters where topics share a table (`table_of: node`); the table of a key has one topic only, and is that of ATM-TBPS.
 
-What serves the subscribers that no table holds is not clear in the thesis. `beyond: tables`: those that are held, as in
-ATM-TBPS: one message for everybody, which fits what it reports. `beyond: psg`: PSG-TBPS runs beside, in full, and
-those that are held get the publication directly, too; then everybody must be remembered, as PSG-TBPS takes for granted.
+The thesis does not define which nodes serve the subscribers that no table holds. `beyond: tables`: those in the table,
+as in ATM-TBPS: one message for each subscriber, which fits its results. `beyond: psg`: PSG-TBPS runs in full, and the
+subscribers in the table get the publication directly, too; then the roster must hold all participants, as PSG-TBPS
+requires.
 """
 
 from collections.abc import Mapping
@@ -59,7 +60,7 @@ class PublishedUrgency(Urgency):
 
 
 class UrgentFirst(Forwarding):
-    """In parts, to those whom the table holds. If there are others and `by_support` is given, it serves all, too."""
+    """In parts, to the subscribers in the table. If there are others and `by_support` is given, it serves all, too."""
 
     def __init__(
         self,
@@ -80,7 +81,7 @@ class UrgentFirst(Forwarding):
             return
         for contact in held:
             only = Part(contact.key, contact.key + b"\0", contact)
-            # By split: as a flood, it would keep those who have it from passing on PSG-TBPS' own.
+            # By split: a flood would keep peers that have it from forwarding the multicasts of PSG-TBPS.
             self._by_parts.serve(only, message, Way.SPLIT, context)
         self._by_support.send(message, context)
 
@@ -94,7 +95,7 @@ class UrgentFirst(Forwarding):
         self._by_parts.on_peer_lost(number, context)
 
     def _is_anybody_beyond(self, topic: str, now: float) -> bool:
-        """Whether this node has heard of subscribers that its table does not hold."""
+        """Whether this node knows subscribers that its table does not hold."""
         held = {contact.key for contact in self._division.subscribers(topic, now)}
         return any(
             contact.key not in held and stands_in(contact.key, topic, Role.SUBSCRIBER)

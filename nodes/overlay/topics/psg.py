@@ -1,17 +1,18 @@
-"""PSG-TBPS (Kita 2025, 5.3): the more urgent a publication, the more nodes search for the subscribers at once.
+"""PSG-TBPS (Kita 2025, 5.3): the more urgent a publication, the more nodes start multicasts to the subscribers at once.
 
 As SG-TBPS; besides, the publisher sends the publication to support nodes, in one hop each, and each of them starts a
-multicast of its own. The subscriber takes what comes first. With `split` nothing is suppressed between starts, as in
-the thesis: so many times as many messages. With `flood` a peer passes a publication on once.
+multicast of its own. A subscriber takes the copy that arrives first. With `split` nothing is suppressed between starts,
+as in the thesis: messages multiply by the number of starts. With `flood` a peer forwards a publication once.
 
-The thesis takes for granted that a publisher knows the vectors and addresses of the topic's participants; here it has
-a roster (`participants`). Support nodes take part in the topic, so nobody becomes a relay.
+The thesis assumes that a publisher knows the vectors and addresses of the topic's participants; here it has a roster
+(`participants`). Support nodes take part in the topic, so no node becomes a relay.
 
-Which nodes start (5.3.1): as many bits of the membership vectors are looked at as give each participant of the topic
-one of its own. In this space the start nodes stand evenly, from the publisher's own vector upward: it alone at priority
-1, a quarter of the space at 5. `next`: a vector that is nobody's, or serves already, is replaced by the next one
-upward, cyclically; `exact`: it is dropped. Where the thesis says "until m comes again", exactly so many slots are taken
-as it counts: with an interval that does not divide the space, all would serve otherwise.
+Start nodes (5.3.1): the method uses as many bits of the membership vectors as give each participant of the topic a
+value of its own. In this space the start nodes are spaced evenly, from the publisher's own vector upward: the publisher
+alone at priority 1, a quarter of the space at 5. `next`: a vector that no node has, or that serves already, is replaced
+by the next one upward, cyclically; `exact`: it is dropped. Where the thesis says "until m comes again", the method
+takes exactly the number of slots that the thesis counts: with an interval that does not divide the space, all would
+serve otherwise.
 """
 
 from bisect import bisect_left
@@ -39,12 +40,12 @@ SUPPORT_PARAMETERS = ("support", "support_from")
 
 
 def space_bits(participants: int) -> int:
-    """How many bits of the vectors are looked at."""
+    """The number of vector bits that the method uses."""
     return max(1, ceil(log2(max(participants, 1))))
 
 
 def start_count(bits: int, priority: int) -> int:
-    """How many nodes start: the publisher alone at priority 1, a quarter of the space at 5."""
+    """The number of start nodes: the publisher alone at priority 1, a quarter of the space at 5."""
     return max(1, floor(1 + ((1 << bits) / 4 - 1) * (priority - 1) / 4))
 
 
@@ -57,9 +58,9 @@ def slots(bits: int, own: int, priority: int) -> list[int]:
 def support_nodes(
     own: Contact, serving: Sequence[Contact], participants: int, priority: int, support: str
 ) -> list[Contact]:
-    """Who starts besides the publisher `own`; of equal vectors the smaller key first.
+    """The start nodes besides the publisher `own`; of equal vectors the smaller key first.
 
-    `serving` are those who may, `participants` counts all of the topic.
+    `serving` are the candidates, `participants` counts all of the topic.
     """
     bits = space_bits(participants)
     shift = VECTOR_BITS - bits
@@ -100,7 +101,7 @@ class SupportedMulticast(Forwarding):
         self._own = RangeMulticast(graph, way)
 
     def support_nodes(self, topic: str, priority: int, now: float) -> list[Contact]:
-        """Who would start a publication of this priority besides this node."""
+        """The start nodes of a publication of this priority besides this node."""
         own = self._membership.contact(topic)
         if own is None:
             return []
@@ -133,7 +134,7 @@ class SupportedMulticast(Forwarding):
         self._own.send_again(multicast, message, context)
 
     def on_peer_lost(self, number: int, context: Context) -> None:
-        """What was sent is not remembered."""
+        """Do nothing: the node does not remember sent publications."""
 
 
 class PsgTbps(SkipGraphMethod):

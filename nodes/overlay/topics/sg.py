@@ -1,7 +1,7 @@
-"""SG-TBPS (Banno 2013): topics on a Skip Graph, where nobody passes on what he takes no part in, and publishers stop.
+"""SG-TBPS (Banno 2013): topics on a Skip Graph, without relays for topics of others, and with publishers that stop.
 
 A publication goes by one multicast to the subscribers' stretch of keys (`forwarding`). Publishers send nothing while
-nobody subscribes (`stop_go`).
+there is no subscriber (`stop_go`).
 """
 
 from collections.abc import Mapping

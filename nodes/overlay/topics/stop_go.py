@@ -1,17 +1,18 @@
-"""Stop and go (Banno 2013): publishers of a topic send nothing while nobody subscribes to it.
+"""Stop and go (Banno 2013): publishers of a topic send nothing while it has no subscriber.
 
 The rendezvous point is the last publisher before the subscribers. It keeps no list: if its right neighbour at level 0
-is a subscriber, there are some. When that changes it tells all publishers *stop* or *go*, by multicast to their
-stretch. A stopped publisher sends nothing. What may be wrong after crashes and losses is repaired:
-(1) a publication that finds nobody comes to the rendezvous point, which answers its sender with *stop*;
-(2) a stopped publisher asks its right neighbour now and then, more seldom the longer nothing changes; if they do not
-agree, the rendezvous point is asked to look, and tells all publishers what is so.
-A new publisher asks its right neighbour, too; if that is no publisher, it is the rendezvous point itself and looks.
+is a subscriber, there are some. When that changes it sends all publishers *stop* or *go*, by multicast to their
+stretch. A stopped publisher sends nothing. Repairs after crashes and losses:
+(1) a publication that finds no subscriber reaches the rendezvous point, which answers its sender with *stop*;
+(2) a stopped publisher asks its right neighbour periodically, less often the longer nothing changes; if they do not
+    agree, it asks the rendezvous point to check, which notifies all publishers.
+A new publisher asks its right neighbour, too; if that is no publisher, the new one is the rendezvous point itself.
 
-Ours: a stopped publisher keeps what it withholds for `hold_s` seconds, and sends it if *go* comes in that time. Else a
-publication would be lost that is made after the first subscription was confirmed, but before *go* has arrived.
-With custody that is not enough, as control messages may take longer: such a publication is kept until the rendezvous
-point has said, asked after it was made, that there is nobody. One question serves all that was withheld before it.
+Our addition: a stopped publisher keeps withheld publications for `hold_s` seconds, and sends them if *go* comes in that
+time. Otherwise a publication would be lost that is made after the first subscription was confirmed, but before *go* has
+arrived. With custody that is not enough, as control messages may take longer: the publisher keeps such a publication
+until the rendezvous point, asked afterwards, has answered that there is no subscriber. One request serves all
+publications withheld before it.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +44,7 @@ Forward = Callable[[Message, Context], None]
 
 
 class StopGo:
-    """Whether a node sends what it publishes. `forward` sends a publication to the subscribers of its topic."""
+    """Whether a node sends its publications. `forward` sends a publication to the subscribers of its topic."""
 
     def __init__(
         self,
@@ -60,7 +61,7 @@ class StopGo:
         self._forward = forward
         self._ask_at: float | None = None
         self._ask_pause = self._ask_s
-        self._held_at: float | None = None  # when what is held is looked at
+        self._held_at: float | None = None  # when to check the held publications
 
     def publish(self, topic: Topic, message: Message, context: Context) -> None:
         """Forward a publication, or withhold it."""
@@ -74,7 +75,7 @@ class StopGo:
         self._ask_if_wanted(topic, context)
 
     def holds(self, message_id: int) -> bool:
-        """Whether this publication is withheld, and somebody may still want it."""
+        """Whether this publication is withheld, and may still find a subscriber."""
         flows = [topic.flow for topic in self._membership.publishing()]
         return any(flow.held.since(message_id) > flow.unwanted for flow in flows)
 
@@ -96,7 +97,7 @@ class StopGo:
         now = context.now
         if self._ask_at is not None and now >= self._ask_at:
             topics = self._membership.publishing()
-            if all(topic.flow.sure for topic in topics):  # and so more and more seldom
+            if all(topic.flow.sure for topic in topics):  # then less and less often
                 self._ask_pause = max(self._ask_s, min(2 * self._ask_pause, self._graph.idle_s))
             self._ask_at = now + self._ask_pause if topics else None
             for topic in topics:
@@ -110,7 +111,7 @@ class StopGo:
                 self._ask_if_wanted(topic, context)
 
     def on_event(self, event: graph.Event, context: Context) -> bool:
-        """Something has happened in the graph; no other part is concerned."""
+        """Handle an event of the graph; no other part is concerned."""
         match event:
             case graph.Moved():
                 for topic in self._membership.publishing():
@@ -119,7 +120,7 @@ class StopGo:
                         self.look(topic, context)
             case graph.Exhausted(_, Multicast(body=Message() as publication) as multicast):
                 own = self._membership.published(publication.topic)
-                # It may be a part of the range only that is empty: the rendezvous point looks for itself.
+                # Perhaps only a part of the range is empty: the rendezvous point checks by itself.
                 if own is not None and self.has_subscribers(own) is False:  # repair 1
                     self.notify(multicast.origin, TopicControl.STOP, publication.topic, context)
             case graph.Carried(_, sender, body) | graph.Notified(sender, body) if is_timed(body):
@@ -133,7 +134,7 @@ class StopGo:
     # The rendezvous point
 
     def has_subscribers(self, topic: Topic) -> bool | None:
-        """At the rendezvous point: are there subscribers? None: this node is not it, or cannot tell now."""
+        """At the rendezvous point: whether there are subscribers. None: this node is not it, or cannot decide now."""
         peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
         if peer is None or not peer.in_ring or peer.unsure:
             return None
@@ -143,7 +144,7 @@ class StopGo:
         return right is not None and stands_in(right.key, topic.name, Role.SUBSCRIBER)
 
     def look(self, topic: Topic, context: Context) -> None:
-        """At the rendezvous point: if it is not as it was, tell all."""
+        """At the rendezvous point: if the state has changed, notify all publishers."""
         seen, flow = self.has_subscribers(topic), topic.flow
         if seen is None or (flow.sure and flow.going == seen):
             return
@@ -165,7 +166,7 @@ class StopGo:
         body = encode_control(TopicControl.GO if seen else TopicControl.STOP, topic.name)
         self._graph.notify_all(low, high, body, context)
 
-    # Publishers among themselves
+    # Between publishers
 
     def notify(self, node: int, control: TopicControl, topic: str, context: Context) -> None:
         """Send a control message about the topic to this node."""
@@ -181,14 +182,14 @@ class StopGo:
                 self._forward(entry.message, context)
 
     def _ask(self, topic: Topic, context: Context) -> None:
-        """The right neighbour, if it is a publisher (repair 2, and what a new publisher does)."""
+        """Ask the right neighbour, if it is a publisher (repair 2, and a new publisher)."""
         peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
         right = None if peer is None else peer.neighbour(0, True)
         if right is not None and stands_in(right.key, topic.name, Role.PUBLISHER):
             self.notify(right.node, TopicControl.ASK, topic.name, context)
 
     def _ask_soon(self, context: Context) -> None:
-        """Something has changed."""
+        """Something has changed: ask with short pauses again."""
         self._ask_pause = self._ask_s
         soon = context.now + self._ask_s
         self._ask_at = soon if self._ask_at is None else min(self._ask_at, soon)
@@ -207,12 +208,12 @@ class StopGo:
             case TopicControl.STOP | TopicControl.GO if self.has_subscribers(topic) is None:
                 self._set(topic, control is TopicControl.GO, context)
             case TopicControl.STOP | TopicControl.GO:
-                self.look(topic, context)  # the rendezvous point believes only its own eyes
+                self.look(topic, context)  # the rendezvous point relies on its own neighbour only
             case TopicControl.STOPPED | TopicControl.GOING:
                 self._compare(topic, control is TopicControl.GOING, context)
 
     def _compare(self, topic: Topic, going: bool, context: Context) -> None:
-        """A neighbour has told its state."""
+        """A neighbour has reported its state."""
         seen = self.has_subscribers(topic)
         if seen is not None:
             if going != seen:
@@ -226,14 +227,14 @@ class StopGo:
     def _ask_rendezvous(self, topic: Topic, body: bytes, context: Context) -> None:
         self._graph.carry(edge(topic.name, Role.SUBSCRIBER), body, context)
 
-    # What is withheld
+    # Withheld publications
 
     def _forget_held(self, topic: Topic, context: Context) -> None:
         long_ago = context.now - self._hold_s
         topic.flow.held.forget(long_ago, min(long_ago, topic.flow.unwanted))
 
     def _ask_if_wanted(self, topic: Topic, context: Context) -> None:
-        """The rendezvous point, if something with custody is held that it was not asked for; not too often."""
+        """Ask the rendezvous point, if held publications with custody are newer than its last answer; not too often."""
         flow, now = topic.flow, context.now
         if not flow.held:
             return

@@ -1,4 +1,4 @@
-"""What a node knows of a topic: what it wants, its keys, whether it sends, and publications that cannot be sent yet."""
+"""The state of a topic at one node: roles, keys, whether the node sends, and publications that cannot be sent yet."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -27,15 +27,15 @@ class Entry(NamedTuple):
 class Waiting:
     """Publications of one topic that cannot be sent yet, in their order.
 
-    Of those without custody the oldest are forgotten when there are too many. With custody, somebody answers for each
-    of them: none is forgotten. How many there may be is decided by the layer above, which takes custody.
+    If there are too many without custody, the oldest are dropped. None with custody is dropped. The layer above, which
+    takes custody, limits their number.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most  # without custody
         self._entries: deque[Entry] = deque()
         self._plain = 0
-        self.last_custody = -inf  # when one with custody came last
+        self.last_custody = -inf  # when the last one with custody came
         self._newest: dict[int, float] = {}  # message id -> since when it waits
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Waiting:
         return iter(self._entries)
 
     def since(self, message_id: int) -> float:
-        """Since when the publication with this id waits; long ago, if it does not."""
+        """Since when the publication with this id waits; -inf, if it does not."""
         return self._newest.get(message_id, -inf)
 
     def append(self, message: Message, now: float) -> None:
@@ -62,13 +62,13 @@ class Waiting:
             del self._entries[oldest]
 
     def popleft(self) -> Entry:
-        """The oldest; IndexError if there is none."""
+        """Remove and return the oldest; IndexError if there is none."""
         entry = self._entries.popleft()
         self._left(entry)
         return entry
 
     def forget(self, until: float, with_custody_until: float) -> None:
-        """Those that have waited since then, or longer; an older one that must stay keeps the others back."""
+        """Drop those that have waited since then, or longer; an older one that must stay keeps the others."""
         while self._entries:
             oldest = self._entries[0]
             if oldest.since > (with_custody_until if oldest.has_custody else until):
@@ -88,13 +88,13 @@ class Waiting:
 
 @dataclass(slots=True)
 class Flow:
-    """Whether a publisher of a topic sends, and what it withholds."""
+    """Whether a publisher of a topic sends, and the publications that it withholds."""
 
     going: bool = True
-    sure: bool = False  # has it heard, or seen for itself, whether to go?
+    sure: bool = False  # whether the state is confirmed, by a message or by the own neighbour
     held: Waiting = field(default_factory=lambda: Waiting(MOST_HELD))
-    unwanted: float = -inf  # what was withheld until then is wanted by nobody, for sure
-    asked_at: float = -inf  # when the rendezvous point was asked for that
+    unwanted: float = -inf  # no subscriber wants publications withheld until then
+    asked_at: float = -inf  # when the rendezvous point was asked last
 
 
 @dataclass(slots=True)
@@ -110,13 +110,13 @@ class Topic:
 
     @property
     def role(self) -> Role | None:
-        """Which key the node should have."""
+        """The role whose key the node should have."""
         if self.subscribed:
             return Role.SUBSCRIBER
         return Role.PUBLISHER if self.advertised else None
 
     def key(self, role: Role, number: int) -> bytes:
-        """The key of the node of this number in this role; a method may order publishers in another way."""
+        """The key of the node of this number in this role; a method may order publishers differently."""
         return topic_key(self.name, role, number)
 
     def wanted_key(self, number: int) -> bytes | None:

@@ -1,8 +1,8 @@
 """One call of a topic node, and the Skip Graph below it, as the parts of the node use it.
 
-A node makes a `Context` for each call of its interface (`base.TopicNode`) and passes it to its parts. A part that asks
-the graph for something (`TopicGraph`) has the graph's answer handled at once, before it goes on: what is to be sent
-becomes an action of the call, and every event of the graph goes to the node, which passes it to the part concerned.
+A node makes a `Context` for each call of its interface (`base.TopicNode`) and passes it to its parts. When a part calls
+the graph (`TopicGraph`), the node handles the result at once, before the part goes on: messages to send become actions
+of the call, and the node passes every event of the graph to the part concerned.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ PARAMETERS = ("period_s", "idle_period_s")
 class Context:
     """One call of a topic node: its time, its cause, and the actions that it has produced so far, in order.
 
-    `on_graph` handles an answer of the Skip Graph. `sender` is the node whose message is handled; None: no message.
+    `on_graph` handles a result of the Skip Graph. `sender` is the node whose message is handled; None: no message.
     """
 
     now: float
@@ -34,16 +34,16 @@ class Context:
     actions: list[Action] = field(default_factory=list)
 
     def do(self, action: Action) -> None:
-        """The shell is to do this, after everything that came before."""
+        """Add an action for the shell, after all actions before."""
         self.actions.append(action)
 
     def perform(self, actions: list[graph.Action]) -> None:
-        """Handle what the Skip Graph wants and reports."""
+        """Handle actions and events of the Skip Graph."""
         self.on_graph(actions, self)
 
 
 class TopicGraph:
-    """A node's place in the Skip Graph: its keys, and what it says to others by way of the graph."""
+    """A node's place in the Skip Graph: its keys, and its messages to others over the graph."""
 
     def __init__(
         self, method: str, place: Place, parameters: Mapping[str, Any], random: Random
@@ -80,7 +80,7 @@ class TopicGraph:
         context.perform(self.node.insert(key, context.now))
 
     def remove(self, key: bytes, context: Context) -> None:
-        """Begin to take a key out."""
+        """Begin to remove a key."""
         context.perform(self.node.remove(key, context.now))
 
     # Control messages
@@ -121,5 +121,5 @@ class TopicGraph:
         context.perform(self.node.start_at(node, multicast, context.now))
 
     def serve_again(self, multicast: Multicast, context: Context) -> None:
-        """Serve a part that went to a dead node."""
+        """Serve a part again that went to a dead node."""
         context.perform(self.node.serve_again(multicast, context.now))

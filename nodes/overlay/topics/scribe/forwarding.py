@@ -1,11 +1,12 @@
-"""Publications of Scribe on their way through one node: up to the topic's root (`Uplink`), and down its tree.
+"""Forwarding of publications in Scribe: up to the topic's root (`Uplink`), and down its tree.
 
-Whatever comes is served once: delivered, and passed on to the children. What somebody is responsible for (custody) is
-remembered for a while, so that crashes cost nobody a publication:
-- a child that joins meanwhile gets it, too: so those below a dead node get it when they have found another parent;
-- a node that took itself for the root, and finds that it is not, passes it on up;
-- what was sent up to a node that is dead goes up by another way, past those who have it already. Each such attempt
-  has a number, so that nobody passes one on twice.
+A node serves each publication once: it delivers it, and forwards it to the children. It retains publications with
+custody for a while, so that none is lost in a crash:
+
+- a child that joins meanwhile gets them, too: so nodes below a dead node get them when they have found another parent;
+- a node that took itself for the root, and finds that it is not, forwards them up;
+- a publication that was sent up to a dead node goes up by another way, past nodes that have it already. Each such
+  attempt has a number, so that no node forwards one twice.
 """
 
 from collections import deque
@@ -20,11 +21,11 @@ from nodes.overlay.topics.topic_graph import Context
 from nodes.protocol.scribe_messages import Look, Question, RoutingSection, Toward, routing_section
 from nodes.protocol.wire import CUSTODY, Message, message_id
 
-MOST_KEPT = 256  # publications; the oldest are forgotten
-MOST_HELD = 256  # besides publications with custody; the oldest are forgotten
+MOST_KEPT = 256  # publications; the oldest are dropped
+MOST_HELD = 256  # besides publications with custody; the oldest are dropped
 MOST_HOPS = 255
 
-# Questions for the root or to it, and publications that came to another node.
+# Messages on their way to a root: requests, and publications that reached another node.
 Upward = Look | Question | Message
 
 
@@ -36,9 +37,9 @@ def send_publication(
 
 
 class Uplink:
-    """What goes up to a topic's root, node by node; while the next hop is not known, it is held.
+    """Sends messages up to a topic's root, node by node; while the next hop is not known, it holds them.
 
-    `arrive` takes what has come to its root.
+    `arrive` takes messages that have reached their root.
     """
 
     def __init__(self, routing: Routing, arrive: Callable[[Upward, Context], None]) -> None:
@@ -47,7 +48,7 @@ class Uplink:
         self._held: dict[Upward, None] = {}
 
     def __bool__(self) -> bool:
-        """Whether something is held."""
+        """Whether messages are held."""
         return bool(self._held)
 
     def holds(self, identity: int) -> bool:
@@ -55,7 +56,7 @@ class Uplink:
         return any(isinstance(one, Message) and one.message_id == identity for one in self._held)
 
     def send(self, one: Upward, context: Context) -> None:
-        """One hop up, if this node is not the root."""
+        """Send one hop up, if this node is not the root."""
         hop = self._routing.next_hop(one.topic, context)
         if isinstance(hop, int):
             self._pass_on(hop, one, context)
@@ -68,7 +69,7 @@ class Uplink:
                 del self._held[others[0]]
 
     def go_on(self, context: Context) -> None:
-        """With what was held."""
+        """Send the held messages."""
         held, self._held = self._held, {}
         for one in held:
             self.send(one, context)
@@ -94,7 +95,7 @@ class _Retained:
 
 
 class TreeForwarding:
-    """What a node does with publications: its own, and those of others."""
+    """How a node forwards publications: its own, and those of others."""
 
     def __init__(
         self, routing: Routing, tree: Tree, uplink: Uplink, incarnation: int, keep_s: float
@@ -107,18 +108,18 @@ class TreeForwarding:
         self._seen = DedupWindow()
         self._seen_attempts = DedupWindow()
         self._retained: deque[_Retained] = deque(maxlen=MOST_KEPT)
-        self._lost: dict[int, float] = {}  # ids of what a dead child had; held until then
+        self._lost: dict[int, float] = {}  # ids of publications of a dead child; held until then
 
     def __bool__(self) -> bool:
-        """Whether something is remembered."""
+        """Whether publications are retained."""
         return bool(self._retained or self._lost)
 
     def holds(self, identity: int) -> bool:
-        """Whether those below a dead child may still have to find their way to it."""
+        """Whether nodes below a dead child may still have to join elsewhere for this publication."""
         return identity in self._lost
 
     def publish(self, root: int, message: Message, context: Context) -> None:
-        """A publication of this node itself, whose root is known."""
+        """Send a publication of this node itself, whose root is known."""
         if root == self._routing.number:
             self._serve(message, context)
             section = RoutingSection(Toward.ROOT)
@@ -127,7 +128,7 @@ class TreeForwarding:
             send_publication(root, message, RoutingSection(Toward.ROOT), context)
 
     def on_publication(self, sender: int, message: Message, context: Context) -> None:
-        """One has come; WireError if it does not say where it goes."""
+        """A publication has arrived; WireError if it has no valid routing section."""
         section = routing_section(message)
         new = self._serve(replace(message, routing=b""), context)
         if section.toward is Toward.ROOT:
@@ -137,19 +138,19 @@ class TreeForwarding:
             self._tree.refuse(sender, message.topic, context)
 
     def on_top(self, message: Message) -> None:
-        """It goes no farther up: this node takes itself for the root."""
+        """The publication goes no farther up: this node takes itself for the root."""
         for retained in self._retained:
             if retained.message.message_id == message.message_id:
                 retained.topmost = True
 
     def welcome(self, child: int, topic: str, context: Context) -> None:
-        """A new child gets what is remembered."""
+        """Send a new child the retained publications."""
         for retained in self._retained:
             if retained.message.topic == topic:
                 send_publication(child, retained.message, RoutingSection(Toward.LEAVES), context)
 
     def serve_again(self, message: Message, context: Context) -> None:
-        """It was sent to a node that is dead."""
+        """The node to which this publication was sent is dead: send it by another way."""
         section = routing_section(message)
         unsent = replace(message, routing=b"", hops=message.hops - 1)
         if section.toward is Toward.ROOT:
@@ -162,7 +163,7 @@ class TreeForwarding:
             self._lost[message.message_id] = context.now + self._keep_s / 2
 
     def tick(self, context: Context) -> None:
-        """Forget what is old; pass on up what went no farther, if there is a way now."""
+        """Drop old publications; forward those up that went no farther, if there is a route now."""
         now = context.now
         self._lost = {identity: until for identity, until in self._lost.items() if until >= now}
         while self._retained and self._retained[0].until < now:
@@ -180,7 +181,7 @@ class TreeForwarding:
         self._uplink.send(replace(message, routing=section.written()), context)
 
     def _serve(self, message: Message, context: Context) -> bool:
-        """Deliver, and pass on to the children, what comes for the first time; whether it does."""
+        """Deliver a new publication and forward it to the children; whether it was new."""
         if not self._seen.add(message.message_id):
             context.do(Duplicate(message))
             return False

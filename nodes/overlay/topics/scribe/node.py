@@ -1,21 +1,22 @@
-"""Scribe on the same Skip Graph, the rival of SG-TBPS (Banno 2013, 2.2): a tree for each topic.
+"""Scribe on the same Skip Graph, the alternative to SG-TBPS (Banno 2013, 2.2): a tree for each topic.
 
 Every node has one key in the graph, its number, whatever it subscribes to. A topic's hash leads to its root, by
-membership vectors (`scribe_routing`). The ways of the subscribers to the root, reversed, are the topic's tree
-(`scribe_tree`). A publisher looks for the root once, remembers it, and sends to it directly (`scribe_publishing`); from
-there everything goes down the tree (`scribe_forwarding`). So nodes pass on what they take no part in, and publishers
-send also if nobody subscribes.
+membership vectors (`routing`). The routes of the subscribers to the root, reversed, are the topic's tree (`tree`). A
+publisher looks for the root once, remembers it, and sends to it directly (`publishing`); from there everything goes
+down the tree (`forwarding`). So nodes forward topics in which they take no part, and publishers send even if there is
+no subscriber.
 
-When the root changes, because nodes come or crash: children and publishers find the new one as they refresh, each
-`renew_s` seconds or, the longer nothing changes nearby, more seldom (up to two `idle_period_s`). The old one joins the
-tree of the new one, and a publication that comes to a node that is the root no more serves those below it and is passed
-on towards the root. A new node does not take itself for a root at once.
-What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
-if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
-may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
-has found the next, and those below a crashed node, or below one of two roots, until the branches are refreshed. A
-publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root. With
-custody nobody is missed: `scribe_forwarding` says why.
+The root changes when nodes join or crash. Children and publishers find the new root as they refresh, each `renew_s`
+seconds or, the longer nothing changes nearby, less often (up to two `idle_period_s`). The old root joins the tree of
+the new one. A node that is not the root any more forwards a publication to the nodes below it and towards the root. A
+new node does not take itself for a root at once.
+
+Guarantee: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once, if no
+message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions may
+come and go. Otherwise subscribers may miss publications: those that were sent to a crashed root until the publisher has
+found the next, and those below a crashed node, or below one of two roots, until the branches are refreshed. A publisher
+whose shell reports the crash (`on_peer_lost`) keeps its publications until it knows the next root. With custody no
+subscriber is missed: `forwarding` explains why.
 """
 
 from collections.abc import Mapping
@@ -49,14 +50,14 @@ from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.wire import Kind, Message, WireError
 
 RENEW_S = 5.0
-IDLE_PERIODS = 2  # of the graph, between two refreshes where nothing changes: a branch costs two messages each time
+IDLE_PERIODS = 2  # of the graph, between two refreshes in calm: each costs two messages a branch
 FORGET_AFTER = 3  # refreshes without a message
-KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are refreshed
+KEEP_S = 60.0  # publications with custody stay for new children: at least, and until a refresh
 SELDOM = 2  # refreshes where nothing changes, then publishers ask for the root
 
 
 class Refresh:
-    """When a node repeats what it has said: each `renew_s` seconds after a change, then ever more seldom.
+    """When a node repeats its messages: each `renew_s` seconds after a change, then less and less often.
 
     The pause doubles up to `idle_s`, unless that is shorter than `renew_s`.
     """
@@ -67,15 +68,15 @@ class Refresh:
         self._pause_s = renew_s
         self._at = 0.0
         self._count = 0
-        self.calm = False  # nothing had changed for a while at the last one
+        self.calm = False  # nothing had changed for a while at the last refresh
 
     def soon(self, now: float) -> None:
-        """Something has changed: others may stand elsewhere, too."""
+        """Something has changed: neighbours and roots may have, too."""
         self._pause_s = self._renew_s
         self._at = min(self._at, now + self._renew_s)
 
     def due(self, now: float) -> bool:
-        """Whether it is time."""
+        """Whether a refresh is due."""
         if now < self._at:
             return False
         self.calm = self._pause_s > self._renew_s
@@ -85,7 +86,7 @@ class Refresh:
         return True
 
     def every(self, number: int) -> bool:
-        """Whether this one is one of so many."""
+        """Whether this refresh is one of so many."""
         return self._count % number == 0
 
 
@@ -118,7 +119,7 @@ class Scribe:
         self._random = random
         self._tick_at: float | None = None
 
-    # What the node wants
+    # Requests of the layer above
 
     def advertise(self, topic: str, now: float) -> list[Action]:
         edge(topic, Role.PUBLISHER)  # every method refuses the same topics
@@ -177,7 +178,7 @@ class Scribe:
         parts = (self._uplink, self._sources, self._forwarding)
         return any(part.holds(message_id) for part in parts)
 
-    # What happens
+    # Events
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._begin(now, sender)
@@ -237,21 +238,21 @@ class Scribe:
         self.routing.tick(refresh, context)
         self.tree.tick(refresh, context)
         self._uplink.go_on(context)
-        # The old root passes on what comes to it: publishers need not be told at once.
+        # The old root forwards publications: publishers need not be notified at once.
         seldom = refresh and (not self._refresh.calm or self._refresh.every(SELDOM))
         self._sources.tick(seldom, context)
         self._forwarding.tick(context)
         self._publishers.forget_old(context.now)
 
         def is_elsewhere(topic: str) -> bool:
-            """The topic's root, as far as it is known."""
+            """Whether another node is the topic's root, as far as is known."""
             return isinstance(self.routing.next_hop(topic, context), int)
 
         for topic, node in self._publishers.hand_over(is_elsewhere):
             self._uplink.send(Look(node, 0, topic), context)
 
     def _arrive(self, one: Upward, context: Context) -> None:
-        """This node is the root."""
+        """A message has reached this node, its root."""
         match one:
             case Look():
                 self._publishers.add(one.topic, one.asker, context.now)
@@ -265,7 +266,7 @@ class Scribe:
             case Message():
                 self._forwarding.on_top(one)
 
-    # What the graph wants and reports
+    # Actions and events of the graph
 
     def _on_graph(self, actions: list[graph.Action], context: Context) -> None:
         for action in actions:

@@ -1,11 +1,11 @@
-"""Who publishes on a topic of Scribe: at the publisher the roots of its topics, at a root the topic's publishers.
+"""Publishing in Scribe: a publisher knows the roots of its topics, a root knows the topic's publishers.
 
-A publisher looks for the root once, remembers it, and asks from time to time whether it still is the root. What it
-publishes before the root is known waits.
+A publisher looks for the root once, remembers it, and asks periodically whether it still is the root. Publications wait
+until the root is known.
 
-The root passes questions on to the publishers that have looked for it, so that a question comes to all who publish, as
-with the other methods. A node that finds that it is the root no more hands them over: it looks for the new root in
-their name, which answers them.
+The root forwards requests to the publishers that have looked for it, so that a request reaches all publishers, as with
+the other methods. A node that is not the root any more hands its publishers over: it looks for the new root in their
+name, and the new root answers them.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ from nodes.overlay.topics.topic_graph import Context, TopicGraph
 from nodes.protocol.scribe_messages import Look
 from nodes.protocol.wire import Message
 
-UNANSWERED = 3  # ticks, then the root that is known is not asked, but looked for
+UNANSWERED = 3  # ticks, then the node looks for the root instead of asking the known one
 MOST_WAITING = 64  # publications without custody, of a topic whose root is not known
 
 
 @dataclass(slots=True)
 class Source:
-    """A topic that the node publishes."""
+    """A topic on which the node publishes."""
 
     root: int | None = None
-    confirmed: bool = False  # that the root is known, to the layer above
+    confirmed: bool = False  # the layer above was notified that the root is known
     unanswered: int = 0  # ticks since the root was asked whether it still is
     waiting: Waiting = field(default_factory=lambda: Waiting(MOST_WAITING))
 
 
 class Sources:
-    """All topics that a node publishes."""
+    """All topics on which a node publishes."""
 
     def __init__(
         self, graph: TopicGraph, routing: Routing, uplink: Uplink, forwarding: TreeForwarding
@@ -63,7 +63,7 @@ class Sources:
         self._sources.pop(topic, None)
 
     def leave(self) -> None:
-        """Nothing is published here any more."""
+        """End all advertisements."""
         self._sources.clear()
 
     def holds(self, identity: int) -> bool:
@@ -75,7 +75,7 @@ class Sources:
         )
 
     def publish(self, message: Message, context: Context) -> None:
-        """To the root, as soon as it is known; KeyError if the topic is not advertised."""
+        """Send to the root, as soon as it is known; KeyError if the topic is not advertised."""
         source = self._sources[message.topic]
         if source.root is None:
             source.waiting.append(message, context.now)
@@ -95,13 +95,13 @@ class Sources:
             self._forwarding.publish(node, source.waiting.popleft().message, context)
 
     def forget_node(self, number: int) -> None:
-        """It is dead."""
+        """The node is dead."""
         for source in self._sources.values():
             if source.root == number:
                 source.root = None
 
     def tick(self, refresh: bool, context: Context) -> None:
-        """Look for roots that are not known; for all, if it is time to refresh."""
+        """Look for roots that are not known; for all, if a refresh is due."""
         for topic, source in self._sources.items():
             late = source.unanswered >= UNANSWERED
             if refresh or late or source.root is None:
@@ -110,7 +110,7 @@ class Sources:
                 source.unanswered += 1
 
     def _look(self, topic: str, root: int | None, context: Context) -> None:
-        """Where the root was, if that is known: it answers itself, or passes the question on."""
+        """Ask the former root, if there is one: it answers itself, or forwards the request."""
         own = self._routing.number
         look = Look(own, 0, topic)
         if root is None or root == own or self._graph.suspects(root):
@@ -120,7 +120,7 @@ class Sources:
 
 
 class Publishers:
-    """Who publishes on the topics whose root a node is. Who is not heard of for `forget_s` seconds is forgotten."""
+    """The publishers on topics whose root this node is; forgotten after `forget_s` seconds without a message."""
 
     def __init__(self, forget_s: float) -> None:
         self._forget_s = forget_s
@@ -130,22 +130,22 @@ class Publishers:
         return bool(self._until)
 
     def add(self, topic: str, node: int, now: float) -> None:
-        """It has looked for the topic's root."""
+        """The node has looked for the topic's root."""
         self._until.setdefault(topic, {})[node] = now + self._forget_s
 
     def of(self, topic: str) -> list[int]:
         return list(self._until.get(topic, ()))
 
     def forget_node(self, number: int) -> None:
-        """It is dead."""
+        """The node is dead."""
         self._keep(lambda node, _: node != number)
 
     def forget_old(self, now: float) -> None:
-        """Who has not looked for long publishes no more, or to another root."""
+        """Forget nodes that have not looked for long: they publish no more, or to another root."""
         self._keep(lambda _, until: until >= now)
 
     def hand_over(self, elsewhere: Callable[[str], bool]) -> list[tuple[str, int]]:
-        """Those of topics whose root is elsewhere now; they are forgotten here."""
+        """Remove and return the publishers on topics whose root is another node now."""
         gone = [topic for topic in self._until if elsewhere(topic)]
         return [(topic, node) for topic in gone for node in self._until.pop(topic)]
 

@@ -1,13 +1,15 @@
-"""The way to a topic's root, on a Skip Graph with one key a node: routing by membership vectors.
+"""Routing to a topic's root by membership vectors, on a Skip Graph with one key a node.
 
-Level by level: if the node's own bit is the wanted one, the next level decides. Else the way leads along the list of
-this level, to the nearest member that has the bit, whichever side it is on; of two as near, to the right one. Where no
-member has it, the other bit is taken for it, by all alike, and the next level decides. Who is alone in a list is the
-end of all ways: the root. The next hop depends on nothing but node and bits, so ways that meet stay together.
+Level by level: if the node's own bit is the wanted one, the next level decides. Otherwise the route goes along the list
+of this level, to the nearest member that has the bit, on either side; of two at the same distance, to the right one.
+Where no member has it, all members take the other bit for it, and the next level decides. A node that is alone in a
+list is the end of all routes: the root. The next hop depends on nothing but node and bits, so routes that meet stay
+together.
 
-Neighbours' vectors are known, so often a look is enough. Else both sides are asked: a question goes along the list to
-the first that has the bit, or to the end, and is answered to the asker at once. Answers hold for all topics; they are
-asked for anew when the neighbours of the level are others, and now and then, because the list may change farther off.
+The vectors of neighbours are known, which often suffices. Otherwise the node asks on both sides: a request goes along
+the list to the first member that has the bit, or to the end, and is answered to the asking node at once. Answers hold
+for all topics. The node asks again when the neighbours of the level change, and periodically, because the list may
+change farther off.
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,14 +23,14 @@ from nodes.protocol.scribe_messages import Answer, Ask, ScribeMessage, encode_sc
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 from nodes.protocol.wire import encode_topic
 
-UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
+UNSURE_PERIODS = 3  # after a node has joined, before it takes itself for a root
 _SIDES = (False, True)  # left, right
 _MOST_STEPS = 0xFFFFFFFF
 _Near = tuple[Contact | None, Contact | None]
 
 
 def topic_hash(topic: str) -> int:
-    """Where the topic's root is looked for; the same everywhere and always."""
+    """The bits by which the topic's root is found; the same everywhere and always."""
     return int.from_bytes(blake2b(encode_topic(topic), digest_size=VECTOR_BITS // 8).digest())
 
 
@@ -41,37 +43,37 @@ class NoHop(Enum):
     """Why there is no next hop."""
 
     HERE = auto()  # this node is the root
-    UNKNOWN = auto()  # it has been asked for
+    UNKNOWN = auto()  # a request for it is under way
 
 
 class Routing(Protocol):
-    """What the other parts of a node need to know of others: the next hop to a root, and how to speak to a node."""
+    """The interface for the other parts of a node: the next hop to a root, and control messages to other nodes."""
 
     number: int
 
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
-        """The next node on the way to the topic's root, if it is known and not taken for dead."""
+        """The next node on the route to the topic's root, if it is known and not taken for dead."""
 
     def notify(self, node: int, word: ScribeMessage, context: Context) -> None:
         """Send a control message to this node."""
 
     def ticket(self) -> int:
-        """A number that grows from each to the next, also from one life of the node to the next."""
+        """A number that grows, also from one incarnation of the node to the next."""
 
 
 @dataclass(slots=True)
 class _Nearest:
-    """What is known of the nearest member of a list with the other bit."""
+    """The nearest member of a list with the other bit, as far as it is known."""
 
-    near: _Near  # neighbours when it was asked for
+    near: _Near  # neighbours at the time of the request
     ticket: int
-    steps: dict[bool, int] = field(default_factory=dict)  # answers so far; 0: nobody
-    toward: Contact | None = None  # by the answers before; None: nobody has it
+    steps: dict[bool, int] = field(default_factory=dict)  # answers so far; 0: no such member
+    toward: Contact | None = None  # by the answers before; None: no member has the bit
     known: bool = False
     used: bool = True
 
     def conclude(self) -> None:
-        """If both sides have answered: the nearer one it is."""
+        """If both sides have answered, choose the nearer one."""
         if len(self.steps) < len(_SIDES):
             return
         left, right = (self.steps[rightwards] for rightwards in _SIDES)
@@ -94,7 +96,7 @@ class VectorRouting:
     # The node's place in the graph
 
     def begin(self, context: Context) -> None:
-        """Every call begins here: the first one inserts the key, unless the graph stands already."""
+        """Begin a call: the first one inserts the key, unless the graph is set up already."""
         if self.begun:
             return
         self.begun = True
@@ -106,13 +108,13 @@ class VectorRouting:
         self._graph.remove(node_key(self.number), context)
 
     def on_inserted(self, context: Context) -> None:
-        """The key stands in the ring: for a while, the node does not take itself for a root."""
+        """The key is in the ring: for a while, the node does not take itself for a root."""
         self._sure_at = context.now + UNSURE_PERIODS * self._graph.period_s
 
-    # What other parts need
+    # Interface for other parts
 
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
-        if self.begun and not self._graph.node.own_keys():  # it has left: others know the way
+        if self.begun and not self._graph.node.own_keys():  # it has left: others know the route
             guide = self._graph.node.guide()
             return NoHop.UNKNOWN if guide is None else guide
         hop = self._next_hop(topic_hash(topic), context)
@@ -128,10 +130,10 @@ class VectorRouting:
         self._tickets += 1
         return self._tickets
 
-    # Questions along the lists
+    # Requests along the lists
 
     def on_ask(self, ask: Ask, context: Context) -> None:
-        """Somebody's question has come along a list."""
+        """A request of another node has come along a list."""
         peer = self._peer()
         if peer is None or not peer.in_ring:
             return
@@ -151,9 +153,9 @@ class VectorRouting:
             nearest.conclude()
 
     def tick(self, refresh: bool, context: Context) -> None:
-        """Ask again what has not been answered; and everything in use, if it is time to refresh.
+        """Repeat requests without an answer; and all that are in use, if a refresh is due.
 
-        What has not been answered keeps its ticket: the answer may only be late.
+        A request without an answer keeps its ticket: the answer may only be late.
         """
         for level, nearest in list(self._nearest.items()):
             if refresh and not nearest.used:
@@ -166,7 +168,7 @@ class VectorRouting:
                 self._ask(level, nearest, context)
 
     def _next_hop(self, target: int, context: Context) -> int | NoHop:
-        """The next node on the way to the root of this bit string."""
+        """The next node on the route to the root of this bit string."""
         peer = self._peer()
         if peer is None or not peer.in_ring:
             return NoHop.UNKNOWN

@@ -1,11 +1,11 @@
-"""The trees of Scribe as one node has them: for each topic its children, and the parent that the way to the root names.
+"""The trees of Scribe at one node: for each topic its children, and its parent, the next hop to the root.
 
-A node is in a tree if it subscribes or has children. It asks its parent to be taken in (Join), again each time it
-refreshes; a child that is not heard of for long is forgotten. Joined goes down when the branch stands as far as the
-root. A node that is in the tree already passes no Join on. With neither subscription nor children it leaves.
+A node is in a tree if it subscribes or has children. It sends its parent Join, again at each refresh; children without
+a Join for long are forgotten. Joined goes down when the branch reaches the root. A node that is in the tree already
+forwards no Join. Without subscription and children it leaves.
 
-Another parent: the old one is left when the new one has confirmed. Tickets grow, so that a late Leave does not undo
-a newer Join.
+Change of parent: the node leaves the old parent when the new one has confirmed. Tickets grow, so that a late Leave does
+not undo a newer Join.
 """
 
 from dataclasses import dataclass, field
@@ -31,10 +31,10 @@ class Branch:
 
     topic: str
     subscribed: bool = False
-    confirmed: bool = False  # the subscription, to the layer above
+    confirmed: bool = False  # the subscription was confirmed to the layer above
     stands: bool = False
-    parent: int | None = None  # who has confirmed; None: nobody, or this node is the root
-    asked: int | None = None  # who is to be the parent
+    parent: int | None = None  # the confirmed parent; None: there is none, or this node is the root
+    asked: int | None = None  # the node that was sent Join
     ticket: int = 0  # of the Join to `asked`
     children: dict[int, Child] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class Tree:
         return self._children.get(topic)
 
     def subscribed(self) -> list[str]:
-        """The topics that this node wants for itself."""
+        """The topics to which this node itself subscribes."""
         return [topic for topic, branch in self._children.items() if branch.subscribed]
 
     def subscribe(self, topic: str, context: Context) -> None:
@@ -71,14 +71,14 @@ class Tree:
             self._prune(branch, context)
 
     def leave(self, context: Context) -> None:
-        """The node goes: parents forget it, and children have to look for another way."""
+        """Leave all trees: parents forget this node, and children have to find another parent."""
         for branch in list(self._children.values()):
             branch.subscribed = False
             branch.children.clear()
             self._prune(branch, context)
 
     def on_join(self, node: int, join: Join, context: Context) -> bool:
-        """A node wants to be a child; whether it is a new one."""
+        """A node asks to be a child; whether it is a new one."""
         branch = self._grown(join.topic)
         child = branch.children.get(node)
         if child is not None and child.ticket > join.ticket:
@@ -106,11 +106,11 @@ class Tree:
             self._prune(branch, context)
 
     def refuse(self, node: int, topic: str, context: Context) -> None:
-        """It sends a topic that this node has no branch of."""
+        """The node sends a topic in whose tree this node is not: leave it."""
         self._routing.notify(node, Leave(self._routing.ticket(), topic), context)
 
     def forget_node(self, number: int, context: Context) -> None:
-        """It is dead. Another parent is asked for at the next tick: the graph needs a moment."""
+        """The node is dead. Ask for another parent at the next tick: the graph needs a moment."""
         for branch in list(self._children.values()):
             branch.children.pop(number, None)
             if number in (branch.parent, branch.asked):
@@ -119,12 +119,12 @@ class Tree:
             self._prune(branch, context)
 
     def look(self, context: Context) -> None:
-        """Ways may have become known or others."""
+        """Routes may have become known, or may have changed."""
         for branch in list(self._children.values()):
             self._steer(branch, context)
 
     def tick(self, refresh: bool, context: Context) -> None:
-        """Forget who was not heard of, ask again who has not confirmed; everybody, if it is time to refresh."""
+        """Forget children without a Join; repeat Joins without confirmation, all of them if a refresh is due."""
         for branch in list(self._children.values()):
             branch.children = {
                 node: child for node, child in branch.children.items() if child.until >= context.now
@@ -137,7 +137,7 @@ class Tree:
         return self._children.setdefault(topic, Branch(topic))
 
     def _steer(self, branch: Branch, context: Context, again: bool = False) -> None:
-        """Hold on to the node that the way names."""
+        """Make the next hop to the root the parent."""
         hop = self._routing.next_hop(branch.topic, context)
         if hop is NoHop.UNKNOWN:
             return
