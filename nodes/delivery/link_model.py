@@ -1,30 +1,31 @@
-"""When the link is free, from what the kernel holds: no idle link, and as little as possible that waits below us.
+"""When the link is free, estimated from the bytes in the kernel: keep the link busy, and the kernel's queue short.
 
-The kernel tells how many bytes are not acknowledged. On a link with delay an acknowledgement comes a round trip after
-its bytes were through, and a packet at a time; a mere cap on those bytes would idle the link or fill a queue. So the
-link is modelled: its rate, and when the last byte handed over will be through. The next chunk may go `lead` before.
+The kernel reports how many bytes are not acknowledged. On a link with delay, an acknowledgement comes a round trip
+after its bytes have passed the link, and a packet at a time. So a mere cap on those bytes would leave the link idle or
+fill a queue. Instead this module models the link: its rate, and when it will have transmitted the last byte handed over.
+The next chunk may follow `lead` before that.
 
-Acknowledgements correct the model. Bytes that are found acknowledged were through a round trip ago, and not before the
-look that had not found them yet:
+Acknowledgements correct the model. Bytes that a sample finds acknowledged passed the link a round trip before, and not
+before the previous sample, which had not found them yet:
 
-    the model says a time in between   it is right
-    ... a later time                   the link is faster: the rate goes up, by little at once, because after a pause
-                                       some links let a few packets pass at full speed; at the beginning, and after a
+    the model's time is in between     the model is right
+    ... is later                       the link is faster: the rate grows, by little at once, because after a pause
+                                       some links let a few packets pass at full speed. At the beginning, and after a
                                        cut up to the rate known before, it doubles
-    ... an earlier time                the link is slower: the rate goes down, at most to a half. If the next
-                                       acknowledgement is early again it was not the link: so much lateness is
-                                       forgiven from then on
+    ... is earlier                     the link is slower: the rate falls, at most to a half. If the next
+                                       acknowledgement is early again, jitter was the reason: from then on the model
+                                       tolerates so much lateness
 
-A link that is not kept busy looks early by up to `lead`, so a rate that is too low does not stay. Whatever the model
-says, nothing is handed over while the kernel holds more than rate x (round trip + slack) and a packet: a link that is
-cut stops us.
+On a link that is not busy, acknowledgements seem early by up to `lead`, so a rate that is too low does not stay.
+Whatever the model estimates, the sender hands nothing over while the kernel holds more than rate x (round trip + slack)
+and a packet: so a cut link stops the sender.
 
-On a fast link with jitter single acknowledgements tell nothing; there the bytes under way are bounded instead
-(`FastLinkModel`).
+On a fast link with jitter, single acknowledgements carry no information about the rate. There the model limits the
+bytes in flight instead (`FastLinkModel`).
 
-Kept on a simulated link (tests/unit/nodes/delivery/test_link_model.py): with enough to send the link is busy for at
-least 95 %, and what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms.
-The shortest round trip must be right: if the delay grows while the connection lives, each piece waits for the
+Tested on a simulated link (tests/unit/nodes/delivery/test_link_model.py): with enough to send, the link is busy for at
+least 95 %, and the bytes in front of a new message take at most the time of one piece, 15 % of a packet's time and 5
+ms. The shortest round trip must be right: if the delay grows while the connection lives, each piece waits for the
 difference.
 """
 
@@ -33,17 +34,17 @@ from dataclasses import dataclass
 from itertools import islice
 from statistics import median
 
-# How much later than the earliest ones acknowledgements come, though the link is as fast as ever.
+# Jitter: how much later than the earliest ones acknowledgements come, while the rate of the link stays the same.
 #
-# On a busy link acknowledgements follow each other at its rate. A link that becomes slower makes them later and later,
-# one that becomes faster earlier and earlier. Only jitter makes them later for a while: what counts is how high
-# lateness rises and how deep it falls again, the smaller of both.
+# On a busy link acknowledgements follow each other at its rate. If the link becomes slower, they come later and later;
+# if it becomes faster, earlier and earlier. Only jitter makes them later for a while. Its measure is the smaller of two
+# values: how far lateness rises, and how far it falls again.
 
 
-LOOKED_BACK, GRAINS = 2.0, 8  # jitters; parts of one in which acknowledgements are one
-LEAST = 8  # acknowledgements to look back at
+LOOKED_BACK, GRAINS = 2.0, 8  # window, in jitters; parts of a jitter that merge acknowledgements
+LEAST = 8  # acknowledgements in the window
 REMEMBERED, TELLING, USUAL = 64, 6, 0.9  # nine of ten were at most so high
-TIMES = 1.5  # seldom is it the latest there can be between two of the earliest
+TIMES = 1.5  # a bump seldom has the largest lateness that is possible
 
 Point = tuple[float, float]  # bytes acknowledged in all, when
 
@@ -58,7 +59,7 @@ class _Grain:
 
 
 class Jitter:
-    """What to forgive."""
+    """Estimates the lateness of acknowledgements to tolerate, `span_s`."""
 
     def __init__(self) -> None:
         self.span_s = 0.0
@@ -66,7 +67,7 @@ class Jitter:
         self._bumps: deque[float] = deque(maxlen=REMEMBERED)
 
     def on_pause(self) -> None:
-        """The link had nothing to do: what comes cannot be compared with what was."""
+        """The link was idle: later acknowledgements cannot be compared with earlier ones."""
         self._grains.clear()
 
     def on_acknowledged(self, position: float, earliest: float, latest: float, rate: float) -> None:
@@ -101,25 +102,27 @@ class Jitter:
             self.span_s = TIMES * sorted(self._bumps)[int(USUAL * len(self._bumps))]
 
 
-# A link on which a packet takes less time than the jitter: as much may be under way as it delivers in a round trip.
+# Fast links, on which a packet takes less time than the jitter: the bytes in flight are limited to those that the link
+# delivers in a round trip.
 #
-# There single acknowledgements tell nothing of the link, but many together do. Rate and round trip are measured over
-# times that are long against the jitter; of the last ones the best count. Now and then a little more is sent, to see
-# whether the link carries it, and then a little less, to see the round trip without waiting. (BBR does so, with the
-# shortest round trip; here it is the usual one, because the link should be busy whatever the jitter is.)
+# There a single acknowledgement carries no information about the link, but many together do. The model measures rate
+# and round trip over intervals that are long compared with the jitter, and takes the best of the last ones.
+# Periodically it allows a little more, to see whether the link carries it, and then a little less, to see the round
+# trip without a queue. (BBR does so with the shortest round trip. Here it is the mean one, because the link should be
+# busy whatever the jitter is.)
 
 
-MOST_PACKET_S = 0.024  # a slower link is better known by each packet
-HOLDS, STILL_HOLDS = 1.0, 0.5  # jitter, in packets' times
-PAUSE_S = 0.005  # and the jitter
+MOST_PACKET_S = 0.024  # on a slower link each packet gives a better estimate
+HOLDS, STILL_HOLDS = 1.0, 0.5  # jitter, in packet times
+PAUSE_S = 0.005  # plus the jitter: a longer pause interrupts a measurement
 RATES, TRIPS = 8, 10  # measurements that count
-GAINS = (1.25, 0.75, *(1.0,) * 6)  # by turns
-FIRST_GAIN, BETTER, PATIENCE = 2.0, 1.15, 3  # until so many in turn are not better by so much
+GAINS = (1.25, 0.75, *(1.0,) * 6)  # in turn
+FIRST_GAIN, BETTER, PATIENCE = 2.0, 1.15, 3  # until so many in a row are not better by this factor
 LEAST_JITTERS, LEAST_PACKETS = 2.0, 4.0  # for a measurement
 
 
 class FastLinkModel:
-    """Measures a link; `holds` says whether to go by it."""
+    """Measures a link; `holds`: whether the estimate applies."""
 
     def __init__(self) -> None:
         self.holds = False
@@ -135,7 +138,7 @@ class FastLinkModel:
         self._sum_s, self._looks = 0.0, 0
 
     def on_pause(self, seconds: float) -> None:
-        """The link had nothing to do, as far as one can tell."""
+        """The link was idle for so long, by the model."""
         if seconds > PAUSE_S + self._jitter.span_s:
             self._restart(None)
             self._jitter.on_pause()
@@ -147,11 +150,11 @@ class FastLinkModel:
 
     @property
     def look_s(self) -> float:
-        """Until the next look."""
+        """Seconds until the next sample."""
         return self._jitter.span_s / 16
 
     def most_under_way(self) -> float:
-        """Bytes, headers included."""
+        """The limit for bytes in flight, headers included."""
         growing = self._no_better < PATIENCE
         gain = FIRST_GAIN if growing else GAINS[self._measured % len(GAINS)]
         return gain * self.rate * min(self._trips)
@@ -164,7 +167,7 @@ class FastLinkModel:
         rate: float,
         packet_bytes: int,
     ) -> None:
-        """So many bytes in all were found to be acknowledged between two looks, the last ones after such a trip."""
+        """So many bytes in all were acknowledged between two samples, the last ones after such a round trip."""
         self._jitter.on_acknowledged(position, *looks, rate)
         self._measure(position, looks[1], trip_s, packet_bytes / rate)
         held, self.holds = self.holds, self._is_one(packet_bytes)
@@ -207,16 +210,16 @@ LEAD_S, LEAD_PART = (
     0.05,
 )  # so long before the link is free, at least; or this part of a packet's time
 SLACK_S = 0.005
-LEAST_TRIP_S = 0.02  # of a link that may have much jitter
-LOOK_S, LOOK_PART = 0.001, 0.025  # at most so often
-LOOK_EARLY_PART = 0.1  # of a packet's time before its acknowledgement is expected
+LEAST_TRIP_S = 0.02  # round trip of a link that may have much jitter
+LOOK_S, LOOK_PART = 0.001, 0.025  # minimum time between two samples; the part is of a packet's time
+LOOK_EARLY_PART = 0.1  # of a packet's time before its expected acknowledgement
 LONGEST_LOOK_S = 0.25
-TELLING_LOOKS = 4  # a packet that takes longer than so many looks tells the rate alone
+TELLING_LOOKS = 4  # a packet that takes longer than so many samples suffices to know the rate
 
 FIRST_GROWTH, GROWTH, LEAST_GROWTH = 2.0, 1.1, 0.02
 FIRST_WINDOW = 10  # packets
-PLAUSIBLE = 4  # times what was seen
-CLEARLY = 0.2  # of the time that the model gives: so much earlier
+PLAUSIBLE = 4  # times the rate that was seen
+CLEARLY = 0.2  # of the modelled time: so much earlier
 MEMORY_S = 0.02  # or a quarter of the round trip
 MOST_JITTER_S, JITTER_FADES = 0.1, 0.98
 KNOWN_FADES = 0.9  # with each late acknowledgement
@@ -224,7 +227,7 @@ LOWEST_RATE, HIGHEST_RATE = 50.0, 1e10  # bytes a second
 
 
 def _frame_bytes(size: int) -> int:
-    """The head of a frame of so many bytes, unmasked (RFC 6455, 5.2)."""
+    """The header size of a frame of so many bytes, unmasked (RFC 6455, 5.2)."""
     return 2 if size < 126 else FRAME_BYTES if size < 1 << 16 else 10
 
 
@@ -237,14 +240,14 @@ class _Handed:
 
 @dataclass(frozen=True, slots=True)
 class _Acknowledgement:
-    """Bytes that were found acknowledged, and when they were through the link."""
+    """Bytes that were found acknowledged, and when they passed the link."""
 
-    through: float  # as the model says
+    through: float  # by the model
     since: float  # when the link began with them
     cost: float
-    paused: bool  # before that the link had nothing to do
+    paused: bool  # before that the link was idle
     handed_at: float
-    earliest: float  # as the looks at the kernel say
+    earliest: float  # by the samples of the kernel
     latest: float
 
 
@@ -258,19 +261,19 @@ class KernelLinkModel:
     def _begin(self, packet_payload: int, now: float) -> None:
         self.rate = None
         self._packet = packet_payload + FRAME_BYTES
-        self._unit = self._packet  # what is acknowledged at once: a packet, or a shorter chunk
+        self._unit = self._packet  # the unit of acknowledgement: a packet, or a shorter chunk
         self._under_way: deque[_Handed] = deque()
-        self._unsent = 0  # the sum of all that is left
-        self._through = now  # when the last acknowledged byte was through the link
-        self._free_at = now  # when the last byte handed over will be
+        self._unsent = 0  # the sum of all `left`
+        self._through = now  # when the last acknowledged byte had passed the link
+        self._free_at = now  # when the last byte handed over will have passed it
         self._looked = now
         self._round_trip_s: float | None = None
         self._starting = True
         self._arrived = 0  # packets acknowledged while starting
         self._doubled_at = now
-        self._jitter_s = 0.0  # acknowledgements may be so late, and the link is as fast as before
+        self._jitter_s = 0.0  # tolerated lateness of acknowledgements
         self._was_late = False
-        self._known_rate = 0.0  # the last at which the model was right
+        self._known_rate = 0.0  # the last rate at which the model was right
         self._fast = FastLinkModel()
         self._position = 0.0  # bytes acknowledged, headers included
 
@@ -279,14 +282,14 @@ class KernelLinkModel:
 
     @property
     def sure_rate(self) -> float | None:
-        """The rate, as far as the link has kept to it; None at the beginning."""
+        """The rate that the link has confirmed; None at the beginning."""
         if self._starting or self.rate is None or not self._known_rate:
             return None
         return min(self.rate, self._known_rate)
 
     @property
     def within_first_window(self) -> bool:
-        """Less is under way than what TCP would send on trust, knowing nothing of the link (RFC 6928)."""
+        """Whether less is in flight than TCP would send without knowing the link (RFC 6928)."""
         return self._unsent < FIRST_WINDOW * self._packet
 
     def on_ack(self, number: int, now: float) -> None:
@@ -340,14 +343,14 @@ class KernelLinkModel:
         return min(max(look, self._looked + LOOK_S), self._looked + LONGEST_LOOK_S)
 
     def _learn(self, acknowledged: int, now: float) -> None:
-        """Bytes were acknowledged since the last look."""
+        """Learn from bytes that were acknowledged since the last sample."""
         through, since, cost = self._through, self._through, 0.0
         handed_at, paused = now, False
         self._unsent -= acknowledged
         while acknowledged > 0:
             handed = self._under_way[0]
             part = min(acknowledged, handed.left)
-            if handed.at > through:  # the link had nothing to do
+            if handed.at > through:  # the link was idle
                 self._fast.on_pause(handed.at - through)
                 through, since, cost, paused = handed.at, handed.at, 0.0, True
             cost += part * handed.cost
@@ -373,10 +376,10 @@ class KernelLinkModel:
         self._foresee()
 
     def _follow_fast_line(self, now: float, trip_s: float) -> None:
-        """Whether it is one is found out anew with each acknowledgement."""
+        """Measure the link as a fast one, and decide anew with each acknowledgement whether it is one."""
         assert self.rate is not None
         if (self._round_trip_s or 0.0) < LEAST_TRIP_S and not self._fast.holds:
-            return  # what looks like jitter is a token bucket, or the machine
+            return  # the seeming jitter comes from a token bucket, or from the machine
         looks = (self._looked, now)
         packet = self._packet + PACKET_BYTES
         self._fast.on_acknowledged(self._position, looks, trip_s, self.rate, packet)
@@ -386,7 +389,7 @@ class KernelLinkModel:
             self._known_rate = self._fast.rate
 
     def _corrected(self, seen: _Acknowledgement, now: float) -> float:
-        """When it was through; and a better rate."""
+        """When the bytes passed the link; corrects the rate."""
         assert self.rate is not None
         was_late, self._was_late = self._was_late, False
         self._jitter_s *= JITTER_FADES
@@ -414,11 +417,11 @@ class KernelLinkModel:
         return through
 
     def _grow(self, seen: _Acknowledgement, now: float) -> None:
-        """The link is faster: by how much we see, or by a little if we kept it idle."""
+        """The link is faster: raise the rate to the one that was seen, or by a little if the link was idle."""
         assert self.rate is not None
         took = seen.latest - seen.since
         if self.rate > PLAUSIBLE * seen.cost / max(took, LOOK_S):
-            return  # it was faster than can be seen
+            return  # the rate is beyond what the samples can show
         growth = min(self._seen_rate(seen.cost, took) / self.rate, GROWTH)
         if self._starting or self.rate < self._known_rate:
             clearly = seen.through - seen.latest > CLEARLY * (seen.through - seen.since)
@@ -429,7 +432,7 @@ class KernelLinkModel:
         self._set_rate(self.rate * max(growth, 1 + LEAST_GROWTH * min(1.0, took / self._memory())))
 
     def _seen_rate(self, cost: float, took: float) -> float:
-        """From a few packets in a short time little can be told: the rate known counts for the rest of the time."""
+        """The rate of a few packets in a short time is uncertain: the known rate counts for the rest of the time."""
         assert self.rate is not None
         took = max(took, LOOK_S)
         rest = 0.0 if self._starting else max(0.0, self._memory() - took)
@@ -439,7 +442,7 @@ class KernelLinkModel:
         return max(MEMORY_S, (self._round_trip_s or 0.0) / 4)
 
     def _foresee(self) -> None:
-        """When all that is under way will be through."""
+        """Compute when the link will have transmitted all bytes in flight."""
         assert self.rate is not None
         free_at = self._through
         for handed in self._under_way:
@@ -465,5 +468,5 @@ class KernelLinkModel:
 
     @staticmethod
     def _pause(late: float) -> float:
-        """Until the next look, when something is so late: less often the later it is."""
+        """Seconds until the next sample, when an acknowledgement is so late: the later, the less often."""
         return min(max(LOOK_S, late / 10), LONGEST_LOOK_S)
