@@ -1,8 +1,8 @@
-"""Who gets a message. Pure cores: no socket, no event loop, no clock, no global random.
+"""Overlays: which nodes get a message. Pure cores: no socket, no event loop, no clock, no global random.
 
 A new overlay is one class like `star.Star` and one line here; a new topic method between brokers is one line in
-`methods` and its name here. What a method needs is loaded when a broker is made of it: a sensor needs none of it, and a
-Pi has little memory.
+`methods` and its name here. The modules of a method are loaded when a broker is made with it, because a sensor needs
+none of them, and a Pi has little memory.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""One broker in the middle: it knows every subscription and sends each publication on itself.
+"""One broker in the middle: it knows every subscription and forwards each publication itself.
 
-It has the parts that serve clients (`LocalBroker`), and none of those that connect brokers. By itself it sends nothing
-but what clients publish and confirmations: no heartbeats, and custody only of publications that come with it
+It has the parts that serve clients (`LocalBroker`), and none of those that connect brokers. By default it sends only
+publications of clients and confirmations: no heartbeats, and it takes custody only of publications that come with it
 (`nodes.overlay.reliability.settings`).
 """
 
@@ -82,7 +82,7 @@ class Star:
     def __init__(self, station: Station, parameters: Mapping[str, Any]) -> None:
         check_known(STAR, parameters, PARAMETERS)
         promised = reliability_settings(STAR, parameters)
-        self._others = {broker.name for broker in station.brokers}  # that have no place here
+        self._others = {broker.name for broker in station.brokers}  # a star has no place for them
         self._local = LocalBroker(
             station.number, LocalTopicNode(), promised, by_area=False, linger_s=0.0
         )
@@ -126,7 +126,7 @@ class Star:
         return []
 
     def on_activity(self, peer: Peer, at: float) -> None:
-        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        """The peer sent bytes or acknowledged some: it is alive, even if no whole message has come."""
         self._local.links.received(peer, at)
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
@@ -153,5 +153,5 @@ class Star:
 
 
 def star(station: Station, parameters: Mapping[str, Any], random: Random) -> Star:
-    """The broker of a star; it leaves nothing to chance."""
+    """Make the broker of a star; it uses no randomness."""
     return Star(station, parameters)
