@@ -2,8 +2,8 @@
 
 The kernel reports how many bytes are not acknowledged. On a link with delay, an acknowledgement comes a round trip
 after its bytes have passed the link, and a packet at a time. So a mere cap on those bytes would leave the link idle or
-fill a queue. Instead this module models the link: its rate, and when it will have transmitted the last byte handed over.
-The next chunk may follow `lead` before that.
+fill a queue. Instead this module models the link: its rate, and when the last byte handed over will have passed it. The
+next chunk may follow `lead` before that.
 
 Acknowledgements correct the model. Bytes that a sample finds acknowledged passed the link a round trip before, and not
 before the previous sample, which had not found them yet:
