@@ -5,9 +5,9 @@
            ── Partition                                                         other brokers that cannot be reached
            ── TopicNode                                                         routing between brokers
 
-A link to another broker that breaks is tried again at once, by a heartbeat: then either there is a link, and copies
-without acknowledgement are sent again over it, or the other broker is lost. Then the topic method serves by another way
-those whom the lost broker should have served.
+When a link to another broker breaks, the broker tries to make it again at once, by a heartbeat. If it succeeds, it
+sends copies without acknowledgement again over the new link. If it fails, the other broker is lost. Then the topic
+method serves the receivers of the lost broker by another way.
 """
 
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ from nodes.overlay.topics.sg import HOLD_S
 from nodes.protocol.wire import REPEATED, Kind, Message, WireError
 
 LINGER_S = 60.0
-REPAIR_PERIODS = 3  # after the loss of a peer, before the broker asks others for what was missed
+REPAIR_PERIODS = 3  # after the loss of a peer, before the broker asks for missed publications
 
 
 def broker_with(method: str, make_node: TopicNodeFactory) -> OverlayFactory:
-    """Brokers with this topic method."""
+    """A factory of brokers with this topic method."""
 
     def make(station: Station, parameters: Mapping[str, Any], random: Random) -> Broker:
         return Broker(method, make_node, station, parameters, random)
@@ -68,7 +68,7 @@ class Broker:
 
     @property
     def ready(self) -> bool:
-        """Whether it has joined the overlay, if others may join through it, and has all that its clients want."""
+        """Whether the overlay has confirmed everything that clients asked for and, on a seed, its anchor."""
         return self._anchor.standing and self._local.clients.ready
 
     @property
@@ -117,7 +117,7 @@ class Broker:
             self._local.links.ask(context, peer)
 
     def on_activity(self, peer: Peer, at: float) -> None:
-        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        """The peer sent bytes or acknowledged some: it is alive, even if no whole message has come."""
         self._local.links.received(peer, at)
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
@@ -188,16 +188,16 @@ class Broker:
             case _:
                 raise WireError(f"{message.kind.name} has no place between brokers")
 
-    # What the topic method wants
+    # Actions of the topic method
 
     def _handle(self, context: Context, action: topics.Action, cause: PendingAck | None) -> None:
-        """Carry out one action, as `context.perform` asks."""
+        """Carry out one action of the topic method, for `context.perform`."""
         match action:
             case topics.Send(number, message):
                 if (peer := self._names.get(number)) is not None:
                     self._partition.on_sent(peer)
                     self._local.forwarding.send(context, peer, message, cause)
-                # else the overlay finds out that this number does not answer
+                # Else the topic method finds out that this number does not answer.
             case topics.Withheld(message):
                 until = context.now + self._hold_s
                 self._local.forwarding.withhold(context, message, until, cause)
@@ -219,7 +219,7 @@ class Broker:
                 self._local.handle(context, action, cause)
 
     def _on_suspected(self, context: Context, number: int, cause: PendingAck | None) -> None:
-        """The topic method wants to know whether this broker lives: ask it over its link, or a new one."""
+        """The topic method suspects this broker: ask it for a sign of life, over its link or a new one."""
         if (peer := self._names.get(number)) is None:
             context.perform(self._node.on_peer_lost(number, context.now), cause)
         else:

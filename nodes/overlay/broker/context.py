@@ -24,7 +24,7 @@ class Handler(Protocol):
 
 
 class Context:
-    """Of one call. `handle` belongs to the broker, and distributes the topic method's actions among its parts."""
+    """The context of one call. `handle` is the broker's, and distributes the topic method's actions among its parts."""
 
     __slots__ = ("_handle", "actions", "now")
 
@@ -34,7 +34,7 @@ class Context:
         self._handle = handle
 
     def perform(self, actions: Iterable[topics.Action], cause: PendingAck | None = None) -> None:
-        """Carry out what the topic method wants, at once.
+        """Carry out the actions of the topic method at once.
 
         `cause`: the acknowledgement that waits for the copies that are sent. None: the broker finds it, because the
         publication has waited here.

@@ -1,8 +1,8 @@
 """Forwarding of publications: from clients and other brokers, to clients and other brokers.
 
 A publication that the overlay delivers here goes to the clients that want it, one hop older, and not back to its
-publisher. With custody it is retained (`recovery`), and acknowledged when all receivers have acknowledged their copies
-(`pending`).
+publisher. A publication with custody is retained (`recovery`), and acknowledged when all receivers have acknowledged
+their copies (`pending`).
 """
 
 from collections import OrderedDict
@@ -69,7 +69,7 @@ class Forwarding:
             context.perform(self._node.publish(message, context.now), pending)
 
     def publish_again(self, context: Context, since: float) -> None:
-        """Publish again what clients have published since then: it may not have left this broker."""
+        """Publish again what clients have published since then: these publications may not have left this broker."""
         for message in self._retained.published_since(since, context.now):
             if self._clients.is_advertised(message.topic):
                 publisher = self._publishers.get(message.message_id)
@@ -94,7 +94,7 @@ class Forwarding:
     # From other brokers
 
     def on_routed(self, context: Context, peer: Peer, number: int, message: Message) -> None:
-        """Another broker sends a publication on, with a part of its route."""
+        """Another broker forwards a publication, with a part of its route."""
         pending = None
         if has_custody(message):
             if self._is_known(context, peer, message):
@@ -107,7 +107,7 @@ class Forwarding:
         context.perform(actions, pending)
 
     def _is_known(self, context: Context, peer: Peer, message: Message) -> bool:
-        """Whether this copy came before; if it was acknowledged, it is acknowledged again at once."""
+        """Whether this copy came before; if the broker has acknowledged it, it does so again at once."""
         copy = copy_of(peer, message)
         if self._pending.is_closed(copy):
             context.send(peer, acknowledgement(self._number, message))
@@ -123,17 +123,17 @@ class Forwarding:
             context.note("no-room", id=f"{message.message_id:016x}", peer=peer)
         return pending
 
-    # What the topic method wants
+    # Actions of the topic method
 
     def send(
         self, context: Context, peer: Peer, message: Message, cause: PendingAck | None
     ) -> None:
-        """To another broker."""
+        """Send a publication to another broker."""
         context.send(peer, message)
         self._pending.track(peer, message, context.now, cause)
 
     def deliver(self, context: Context, message: Message, cause: PendingAck | None) -> None:
-        """The overlay has brought a publication to this broker."""
+        """The overlay delivers a publication to this broker."""
         # Only a publication with custody may have come before, as a repetition.
         if has_custody(message) and not self._delivered.add(message.message_id):
             return
@@ -145,7 +145,7 @@ class Forwarding:
     def withhold(
         self, context: Context, message: Message, until: float, cause: PendingAck | None
     ) -> None:
-        """Nobody subscribes; until then it may be sent yet, if a subscriber comes."""
+        """There is no subscriber. If one joins until then, the topic method may still send the publication."""
         context.note("withheld", id=f"{message.message_id:016x}", topic=message.topic)
         if cause is not None:
             self._pending.hold(cause, until)
@@ -161,7 +161,7 @@ class Forwarding:
     # Acknowledgements
 
     def on_ack(self, peer: Peer, message: Message) -> None:
-        """The peer acknowledges a copy; WireError if it does not say which."""
+        """The peer acknowledges a copy; WireError if the message does not identify one."""
         self._pending.on_ack(Copy(peer, message.message_id, acknowledged_copy(message)))
 
     def acknowledge(self, context: Context) -> None:
@@ -170,7 +170,7 @@ class Forwarding:
             context.send(peer, ack)
 
     def resend_due(self, context: Context) -> None:
-        """Send copies again that nobody has acknowledged for long, and give up the oldest."""
+        """Send copies again that have had no acknowledgement for long, and give up the oldest."""
         due = self._pending.due(context.now)
         for peer, message in due.resend:
             context.send(peer, message)
@@ -187,7 +187,7 @@ class Forwarding:
             context.note("resent", peer=peer, messages=len(copies))
 
     def on_peer_lost(self, context: Context, peer: Peer) -> None:
-        """The topic method serves by another way those whom this broker should have served."""
+        """Let the topic method serve the receivers of this lost broker by another way."""
         copies = self._pending.forget_peer(peer)
         for pending, message in copies:
             if message.routing:
@@ -196,6 +196,6 @@ class Forwarding:
             context.note("served-again", peer=peer, messages=len(copies))
 
     def stop(self) -> None:
-        """The broker leaves: what waits for an advertisement or a subscriber is not sent any more."""
+        """The broker leaves: publications that wait for an advertisement or a subscriber are not sent any more."""
         self._unadvertised.clear()
         self._pending.discard_held(self._node.holds)

@@ -1,8 +1,8 @@
-"""How a broker joins the overlay between brokers: with which number, vector and seeds, and through which others.
+"""How a broker joins the overlay between brokers: its number, vector and seeds, and the brokers through which it joins.
 
-With the clients' topics alone, a broker without clients has no key in the graph, and cannot show others the way in; and
+With the clients' topics alone, a broker without clients has no key in the graph, so others cannot join through it; and
 brokers that start at the same time would each found a graph. So the seeds subscribe to a topic of their own
-(`ANCHOR_TOPIC`). Before the overlay has confirmed that, requests of brokers with higher numbers for the way in have to
+(`ANCHOR_TOPIC`). Until the overlay has confirmed that, a seed lets the join requests of brokers with higher numbers
 wait: so the broker with the lowest number founds the graph.
 """
 
@@ -18,11 +18,11 @@ from nodes.protocol.skipgraph_messages import Locate
 from nodes.protocol.wire import Message, WireError
 
 MAX_WAITING = 256  # messages; more are dropped, and sent again
-FALLBACKS = 3  # brokers that are asked for the way in, if no seed knows it
+FALLBACKS = 3  # brokers to ask for the way in, if no seed knows it
 
 
 def fallbacks(station: Station, random: Random) -> tuple[int, ...]:
-    """Other brokers than the seeds, through which this one can join, too; one without seeds founds the graph."""
+    """Brokers besides the seeds through which this one can join, too; a broker without seeds founds the graph."""
     if not station.seeds:
         return ()
     others = [broker.number for broker in station.brokers if broker not in station.seeds]
@@ -51,7 +51,7 @@ def topic_node(
 
 
 def is_seed(station: Station) -> bool:
-    """Whether others may join through this broker. Its station does not say so, but seeds have the lowest numbers."""
+    """Whether others may join through this broker. Its station does not say that, but seeds have the lowest numbers."""
     before = sum(broker.number < station.number for broker in station.brokers)
     return bool(station.seeds) and before <= len(station.seeds)
 
@@ -67,11 +67,11 @@ class Anchor:
 
     @property
     def standing(self) -> bool:
-        """Whether others can join through this broker, as far as it is a seed."""
+        """Whether the overlay has confirmed the subscription, or the broker is no seed."""
         return self._standing
 
     def next_deadline(self) -> float | None:
-        """At once, if it is needed."""
+        """At once, if the subscription is still due."""
         return 0.0 if self._due else None
 
     def due(self) -> bool:
@@ -80,7 +80,7 @@ class Anchor:
         return due
 
     def keep_waiting(self, sender: int, message: Message) -> bool:
-        """Whether this message, a request for the way in, must wait until the anchor stands."""
+        """Whether this message is a join request that must wait until the overlay has confirmed the subscription."""
         if self._standing or sender < self._number or not _asks_for_way_in(message):
             return False
         if len(self._waiting) < MAX_WAITING:
@@ -88,7 +88,7 @@ class Anchor:
         return True
 
     def stands(self) -> list[tuple[int, Message]]:
-        """The overlay has confirmed the subscription; the messages that have waited."""
+        """The overlay has confirmed the subscription; return the messages that have waited."""
         self._standing = True
         waiting, self._waiting = self._waiting, []
         return waiting

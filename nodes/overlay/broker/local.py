@@ -1,6 +1,6 @@
 """What a broker does for its own clients: their links and heartbeats, their requests, and the publications for them.
 
-Complete for a broker without others (`nodes.overlay.star`); between brokers, `Broker` adds the rest.
+This is a complete broker for `nodes.overlay.star`; `Broker` adds the connection with other brokers.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class Links:
         self._heartbeats.down(peer)
 
     def received(self, peer: Peer, at: float) -> None:
-        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        """The peer sent bytes or acknowledged some: it is alive, even if no whole message has come."""
         self._heartbeats.received(peer, at)
 
     def on_heartbeat(self, context: Context, peer: Peer, message: Message) -> None:
@@ -57,14 +57,14 @@ class Links:
         context.send(peer, heartbeat_message(self._number, QUESTION))
 
     def ask_silent(self, context: Context) -> tuple[Peer, ...]:
-        """Ask silent peers for a sign of life; the peers that did not answer in time."""
+        """Ask silent peers for a sign of life. Return the peers that did not answer in time."""
         due = self._heartbeats.due(context.now)
         for peer in due.ask:
             self.ask(context, peer)
         return due.dead
 
     def record_sent(self, actions: Iterable[Action], now: float) -> None:
-        """What is sent to a peer is a sign of life, and may ask for one."""
+        """A message to a peer is a sign of life, and may ask for one."""
         for action in actions:
             if isinstance(action, Send):
                 awaits = awaits_answer(action.message)
@@ -98,11 +98,11 @@ class LocalBroker:
 
     @property
     def left(self) -> bool:
-        """After `leave`: nothing waits for an acknowledgement."""
+        """After `leave`: whether nothing waits for an acknowledgement."""
         return self.leaving and self._node.left and not self.pending
 
     def leave(self) -> None:
-        """The broker is going to stop: it accepts nothing from clients any more."""
+        """The broker is going to stop: it accepts no requests of clients any more."""
         self.leaving = True
         self.clients.stop()
         self.forwarding.stop()
@@ -110,7 +110,7 @@ class LocalBroker:
     # Clients
 
     def on_message(self, context: Context, client: Peer, message: Message) -> None:
-        """WireError: the client breaks the rules."""
+        """A client sent a message; WireError if it breaks the rules."""
         if message.kind is Kind.TAKEN:
             self.forwarding.on_ack(client, message)
         elif message.kind is Kind.BEAT:
@@ -149,10 +149,10 @@ class LocalBroker:
         self.recovery.forget(client)
         self.pending.forget_peer(client)
 
-    # What the topic method wants
+    # Actions of the topic method
 
     def handle(self, context: Context, action: topics.Action, cause: PendingAck | None) -> None:
-        """Carry out an action that concerns clients only; nothing is done for others."""
+        """Carry out an action that concerns clients only; ignore other actions."""
         match action:
             case topics.Deliver(message):
                 self.forwarding.deliver(context, message, cause)
@@ -174,13 +174,13 @@ class LocalBroker:
         )
 
     def on_deadline(self, context: Context) -> None:
-        """The time has come for all but the links."""
+        """Do what is due, for all parts but the links."""
         self.forwarding.resend_due(context)
         self.clients.withdraw_due(context)
         self.recovery.ask_due(context)
 
     def finish(self, context: Context) -> list[Action]:
-        """The end of a call: acknowledge what is complete now; all actions of the call."""
+        """End a call: send the acknowledgements that are complete now. Return all actions of the call."""
         self.forwarding.acknowledge(context)
         self.links.record_sent(context.actions, context.now)
         return context.actions

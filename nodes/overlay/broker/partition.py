@@ -1,12 +1,12 @@
-"""Partitions: a broker that cannot reach others probes them, and finds its way back into one graph with them.
+"""Partitions: a broker that cannot reach others probes them, and joins one graph with them again.
 
-A broker that reaches a lost one again reports that to it (FOUND): if only one side had lost the other, the other one
-was left out without knowing it, and asks for what it has missed.
+A broker that reaches a lost one again reports that to it (FOUND). If only one side had lost the other, the other side
+was excluded without knowing it, and asks for the publications that it has missed.
 
-A broker that reaches no other one may be cut off, unless the others have said that they stop: it cannot promise its
-clients that a publication is safe. It serves its own clients, and holds acknowledgements back until it has found
-another broker, or for as long as any broker retains publications: after that it does not wait for the others any more,
-and is the whole overlay.
+A broker that reaches no other one may be cut off, unless the others have announced that they stop: it cannot promise
+its clients that a publication is safe. It serves its own clients, and holds acknowledgements back until it has found
+another broker, or for as long as any broker retains publications. After that it waits for the others no more, and is
+the whole overlay.
 """
 
 from collections.abc import Sequence
@@ -20,32 +20,32 @@ from nodes.overlay.broker.pending import PendingAck
 from nodes.overlay.reliability.heartbeat import FOUND, heartbeat_message
 from nodes.overlay.topics.base import TopicNode
 
-NEAREST = 3  # brokers that are probed besides the seeds and the lost ones, if none can be reached
+NEAREST = 3  # brokers to probe besides the seeds and the lost ones, if none can be reached
 ANY_BROKER = 0.25  # share of these probes that go to any broker of all
 FIRST_S, LONGEST_S = 2.0, 16.0  # between two probes; each pause is twice as long as the one before
 SELDOM_S = 64.0  # the longest pause, if there is little hope left
-UNNOTICED_S = 30.0  # it may take so long until a broker knows that it is cut off
+UNNOTICED_S = 30.0  # the longest time until a broker knows that it is cut off
 
 
 class LostPeers:
-    """Brokers that could not be reached, and what follows when one of them is reached again.
+    """Brokers that could not be reached, and the repair after one of them is reached again.
 
-    Then this broker may have been the one that was cut off: what its clients published meanwhile has not left it. It
-    publishes that again, once the overlay has had time to repair itself; until then it acknowledges none of it.
+    Then this broker may have been the one that was cut off: publications of its clients have not left it meanwhile. It
+    publishes them again, once the overlay has had time to repair itself; until then it acknowledges none of them.
     """
 
     def __init__(self) -> None:
         self._since: dict[Peer, float] = {}
         self._cut_off_since: float | None = None
         self._repaired_at: float | None = None
-        self._from = 0.0  # what was published since then is published again
+        self._from = 0.0  # publications since then are published again
 
     def any_but(self, known: set[Peer]) -> bool:
-        """Whether there are others than these."""
+        """Whether brokers besides these are lost."""
         return not known.issuperset(self._since)
 
     def add(self, peer: Peer, now: float) -> bool:
-        """Whether it was not lost before."""
+        """The broker is lost; whether it was not lost before."""
         new = peer not in self._since
         self._since.setdefault(peer, now)
         return new
@@ -55,13 +55,13 @@ class LostPeers:
         return [peer for peer, lost_at in self._since.items() if lost_at >= moment]
 
     def cut_off(self, now: float) -> float:
-        """No other broker can be reached; since when."""
+        """No other broker can be reached; return since when."""
         if self._cut_off_since is None:
             self._cut_off_since = now
         return self._cut_off_since
 
     def on_reached(self, peer: Peer, repaired_at: float) -> bool:
-        """There is a link to it; whether there was a loss, which is repaired at that moment."""
+        """There is a link to the peer; whether it was lost before. The repair is complete at that moment."""
         losses = [self._since.pop(peer, None), self._cut_off_since]
         moments = [moment - UNNOTICED_S for moment in losses if moment is not None]
         if not moments:
@@ -76,7 +76,7 @@ class LostPeers:
         return self._repaired_at
 
     def due(self, now: float) -> float | None:
-        """Publish again now what was published since this moment; None: nothing."""
+        """If the repair is complete, the moment since which publications are published again; None: nothing to do."""
         if self._repaired_at is None or now < self._repaired_at:
             return None
         self._repaired_at = None
@@ -84,10 +84,10 @@ class LostPeers:
 
 
 class Probes:
-    """When to probe brokers that could not be reached, and which: one at a time, with growing pauses.
+    """Probes of brokers that could not be reached: one at a time, with growing pauses.
 
-    A link that was cut does not report that it is whole again. So a broker that has lost others probes them in turn; as
-    soon as one of them answers, the graph becomes one again.
+    No event reports that a cut link is whole again. So a broker that has lost others probes them in turn; as soon as
+    one of them answers, the graph becomes one again.
     """
 
     def __init__(self, random: Random) -> None:
@@ -103,7 +103,7 @@ class Probes:
         self._at = moment if self._at is None else min(self._at, moment)
 
     def _after(self, now: float) -> float:
-        """Not at the same moment as others that have lost the same."""
+        """Add jitter, because other brokers may have lost the same ones at the same moment."""
         return now + self._pause * (0.75 + 0.5 * self._random.random())
 
     def is_due(self, now: float) -> bool:
@@ -148,28 +148,28 @@ class Partition:
         self._retain_s = retain_s
         self._repair_s = repair_s
         self._random = random
-        self._stopped: set[Peer] = set()  # said so when they left
+        self._stopped: set[Peer] = set()  # announced that they stop
         self._lost = LostPeers()
         self._probes = Probes(random)
-        self._only_probed: set[Peer] = set()  # nothing else was sent to them
+        self._only_probed: set[Peer] = set()  # got nothing but probes
         self._held: list[PendingAck] = []
-        self._repaired_at = 0.0  # the last loss
+        self._repaired_at = 0.0  # of the last loss
 
     def after_repair(self, now: float) -> float:
-        """When to ask for what was missed; not at the same moment as other brokers."""
+        """When to ask for missed publications; with jitter, so that brokers do not ask at the same moment."""
         return now + self._repair_s * (1 + self._random.random())
 
     # Links to other brokers
 
     def on_link_up(self, context: Context, peer: Peer) -> None:
-        """If the peer was lost, or all were, there may be two graphs, and each has missed something."""
+        """If the peer was lost, or all were, there may be two graphs, each of which has missed publications."""
         self._stopped.discard(peer)
         if self._lost.on_reached(peer, repaired_at := self.after_repair(context.now)):
             context.send(peer, heartbeat_message(self._number, FOUND))
             self._reunite(context, peer, repaired_at)
 
     def on_found(self, context: Context, peer: Peer) -> None:
-        """The peer had lost this broker; if that is new, what both missed is repaired soon."""
+        """The peer had lost this broker. If that is new, plan the repair of both sides."""
         if context.now >= self._repaired_at:
             self._reunite(context, peer, self.after_repair(context.now))
 
@@ -179,11 +179,11 @@ class Partition:
         context.perform(self._node.on_peer_found(self._numbers[peer], context.now))
 
     def on_stopping(self, peer: Peer) -> None:
-        """The peer has said that it stops: it is not cut off."""
+        """The peer has announced that it stops: then this broker is not cut off from it."""
         self._stopped.add(peer)
 
     def on_unreachable(self, context: Context, peer: Peer) -> bool:
-        """No link to the peer can be made; whether the overlay has to repair itself because of it."""
+        """The shell cannot make a link to the peer; whether the overlay has to repair itself because of it."""
         probed = peer in self._only_probed
         self._only_probed.discard(peer)
         if self._lost.add(peer, context.now):
@@ -194,11 +194,11 @@ class Partition:
         return not probed
 
     def on_sent(self, peer: Peer) -> None:
-        """The peer is sent something else than a probe."""
+        """The peer is sent another message than a probe."""
         self._only_probed.discard(peer)
 
     def _is_cut_off(self) -> bool:
-        """There are other brokers, and none can be reached."""
+        """Whether there are other brokers, and none can be reached."""
         return self._lost.any_but(self._stopped) and self._links.up.isdisjoint(self._numbers)
 
     # Acknowledgements
@@ -220,7 +220,7 @@ class Partition:
         return earliest(self._lost.next_deadline(), self._probes.next_deadline())
 
     def repaired(self, now: float) -> float | None:
-        """If the overlay is repaired: release acknowledgements, and publish again what was published since then."""
+        """If the repair is complete, release acknowledgements. Return the moment since which to publish again."""
         if (since := self._lost.due(now)) is None:
             return None
         held, self._held = self._held, []
@@ -229,7 +229,7 @@ class Partition:
         return since
 
     def probe(self, context: Context) -> None:
-        """Probe a lost broker, seldom if no broker retains anything for it; if all are lost, others, too."""
+        """Probe a lost broker, less often if no broker retains publications for it; if all are lost, others, too."""
         if not self._probes.is_due(context.now):
             return
         lately, ever = self._lost.since(context.now - self._retain_s), self._lost.since(0.0)

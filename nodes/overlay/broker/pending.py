@@ -47,16 +47,16 @@ class _Sent:
     message: Message
     resend_at: float
     wait: float = RESEND_S
-    broken: bool = False  # the link broke since
+    broken: bool = False  # the link has broken since
 
 
 @dataclass(slots=True, eq=False)
 class PendingAck:
-    """What follows from one copy that arrived."""
+    """The pending acknowledgement of one copy that arrived."""
 
     message_id: int
-    copy: Copy | None  # that arrived
-    ack: Message  # of it
+    copy: Copy | None  # the copy that arrived
+    ack: Message  # the acknowledgement for it
     until: float  # then the broker gives it up, without an acknowledgement
     size: int
     held_until: float = -inf
@@ -64,7 +64,7 @@ class PendingAck:
 
 
 class Due(NamedTuple):
-    """What the time has brought."""
+    """The copies to send again, and the publications that the broker has given up."""
 
     resend: tuple[tuple[Peer, Message], ...] = ()
     given_up: tuple[int, ...] = ()  # message ids
@@ -94,14 +94,14 @@ class PendingAcks:
     # Copies that arrive
 
     def is_closed(self, copy: Copy) -> bool:
-        """Whether the broker acknowledged it lately."""
+        """Whether the broker has acknowledged this copy lately."""
         return copy in self._closed
 
     def is_open(self, copy: Copy) -> bool:
         return copy in self._by_copy
 
     def open(self, peer: Peer | None, message: Message, now: float) -> PendingAck | None:
-        """A new one for this publication, which came from the peer, or from nobody; None without free memory."""
+        """Open one for this publication, from the peer or without an incoming copy. Return None without free memory."""
         size = len(message.payload) + OVERHEAD
         if self.bytes + size > self._max_bytes:
             return None
@@ -117,14 +117,15 @@ class PendingAcks:
         return pending
 
     def find(self, message_id: int) -> PendingAck | None:
-        """One of this publication, preferably one that waits for no acknowledgement.
+        """A pending acknowledgement of this publication, preferably one that waits for no copy.
 
-        None that has not begun: a copy that is sent before that is not its consequence, and must not end it.
+        One that has not begun does not count: a copy that is sent before that is not its consequence, and must not end
+        it.
         """
         return self._least_waiting(self._by_id.get(message_id, []))
 
     def find_for_client(self, message_id: int, client: Peer | None) -> PendingAck | None:
-        """The same, but one whose acknowledgement goes to this client, or to nobody.
+        """The same, but one whose acknowledgement goes to this client, or to no peer.
 
         Copies of one whose acknowledgement goes to another broker must not be sent a second time: such a copy would be
         the same, and that broker may wait for it itself.
@@ -138,11 +139,11 @@ class PendingAcks:
         return min(begun, key=lambda one: len(one.waiting), default=None)
 
     def awaits(self, copy: Copy) -> bool:
-        """Whether one of them waits for the acknowledgement of this copy."""
+        """Whether a pending acknowledgement waits for this copy."""
         return any(copy in one.waiting for one in self._by_id.get(copy.message_id, []))
 
     def discard(self, pending: PendingAck) -> None:
-        """Without an acknowledgement: the copy was invalid, or others are to keep it."""
+        """Drop it without an acknowledgement: the copy was invalid, or others are to keep it."""
         if not self._has(pending):
             return
         entries = self._by_id[pending.message_id]
@@ -154,20 +155,20 @@ class PendingAcks:
         self.bytes -= pending.size
 
     def discard_held(self, holds: Callable[[int], bool]) -> None:
-        """Nothing that is held, here or as `holds` says, will be sent on any more."""
+        """Drop those that are held, here or by `holds`: their publications will not be sent on any more."""
         for one in list(self._all()):
             if one.held_until != -inf or (not one.waiting and holds(one.message_id)):
                 self.discard(one)
 
     def idle_of(self, peers: Container[Peer], until: float) -> list[PendingAck]:
-        """Those that go to one of these peers, wait for nothing, and are not held until then."""
+        """Those that go to one of these peers, wait for no acknowledgement, and are not held until then."""
         of_peers = [one for copy, one in self._by_copy.items() if copy.peer in peers]
         return [one for one in of_peers if not one.waiting and one.held_until < until]
 
     # Copies that go out
 
     def track(self, peer: Peer, message: Message, now: float, cause: PendingAck | None) -> None:
-        """The broker sends a copy. Without a cause, it is of a publication that has waited here."""
+        """The broker sends a copy. Without a cause, the copy is of a publication that has waited here."""
         if not has_custody(message):
             return
         if cause is None and self.awaits(copy_of(peer, message)):
@@ -179,7 +180,7 @@ class PendingAcks:
             self.sent(cause, peer, message, now)
 
     def sent(self, pending: PendingAck, peer: Peer, message: Message, now: float) -> None:
-        """A copy was sent in consequence."""
+        """Record a copy that was sent because of this one."""
         size = len(message.routing) + OVERHEAD
         pending.waiting[copy_of(peer, message)] = _Sent(message, now + RESEND_S)
         pending.size += size
@@ -209,7 +210,7 @@ class PendingAcks:
                 sent.broken = sent.broken or copy.peer == peer
 
     def on_link_up(self, peer: Peer, now: float) -> list[Message]:
-        """The copies that are to be sent again, because the link had broken."""
+        """The link is up: return the copies to send again, because the link had broken."""
         resend = []
         for one in self._all():
             for copy, sent in one.waiting.items():
@@ -219,7 +220,7 @@ class PendingAcks:
         return resend
 
     def forget_peer(self, peer: Peer) -> list[tuple[PendingAck, Message]]:
-        """The peer is gone: expect no acknowledgement from it and send it none. The copies it had not acknowledged."""
+        """The peer is gone: expect and send no acknowledgement. Return the copies that it had not acknowledged."""
         found = []
         for one in self._all():
             copies = [copy for copy in one.waiting if copy.peer == peer]
@@ -233,7 +234,7 @@ class PendingAcks:
     # The end, and time
 
     def close(self, holds: Callable[[int], bool]) -> list[tuple[Peer, Message]]:
-        """The acknowledgements that are complete now; `holds`: more copies of this publication will be sent."""
+        """Close those that are complete; return their acknowledgements. `holds`: whether more copies will be sent."""
         touched, self._touched = dict.fromkeys(self._touched), []
         acks = []
         for one in touched:

@@ -1,6 +1,6 @@
 """Recovery of publications that clients and other brokers missed.
 
-Each broker retains publications with custody for a while. A client that comes back reports what it has; the broker
+Each broker retains publications with custody for a while. A client that comes back reports what it has. The broker
 sends it the rest, and asks the brokers of the publishers for more. It asks them more than once: a publisher that has
 moved to another broker may not be found the first time. After the loss of a peer, the first request waits until the
 overlay has repaired itself.
@@ -48,7 +48,7 @@ class Retained:
         return len(self._entries)
 
     def add(self, message: Message, now: float, own: bool = False) -> None:
-        """Retain it; a known one keeps its time. `own`: a client of this broker publishes it."""
+        """Retain a publication; a known one keeps its time. `own`: a client of this broker publishes it."""
         if message.message_id not in self._entries:
             kept = replace(message, routing=b"", flags=message.flags | REPEATED)
             self._entries[message.message_id] = _Entry(now, kept, own)
@@ -56,7 +56,7 @@ class Retained:
         self._expire(now)
 
     def missing(self, interest: Interest, present: Digest, now: float) -> list[Message]:
-        """The publications of this interest that are not present, as they are sent to a node that missed them."""
+        """The publications of this interest that are not in `present`, marked as repeated."""
         self._expire(now)
         return [
             entry.message.forwarded()
@@ -71,7 +71,7 @@ class Retained:
         return [identity for identity, entry in entries if interest.wants(entry.message)]
 
     def published_since(self, moment: float, now: float) -> list[Message]:
-        """What clients of this broker have published since then, as it is published again."""
+        """The publications of this broker's clients since then, not marked as repeated: they are published again."""
         self._expire(now)
         own = [one.message for one in self._entries.values() if one.own and one.since >= moment]
         return [replace(one.forwarded(), flags=one.flags & ~REPEATED) for one in own]
@@ -91,7 +91,7 @@ def _size(message: Message) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """What a client has reported that it has of an interest."""
+    """The report of a client: what it has of an interest."""
 
     interest: Interest
     channel: str
@@ -102,31 +102,31 @@ class _Report:
 
 @dataclass(slots=True)
 class _Client:
-    """A client that catches up, and what it was sent since."""
+    """A client that catches up, and the publications that it was sent since."""
 
     reports: dict[Interest, _Report] = field(default_factory=dict)
     sent: set[int] = field(default_factory=set)
 
     def lacks(self, message: Message) -> bool:
-        """Whether it wants this, has not reported that it has it, and was not sent it since."""
+        """Whether the client wants this, has not reported that it has it, and was not sent it since."""
         wanting = [report for report in self.reports.values() if report.interest.wants(message)]
         present = any(message.message_id in report.has for report in wanting)
         return bool(wanting) and not present and message.message_id not in self.sent
 
 
 class CatchUp:
-    """Which clients catch up on which channels (`Subscriptions`), and when the publishers' brokers are asked."""
+    """Which clients catch up on which channels (`Subscriptions`), and when to ask the publishers' brokers."""
 
     def __init__(self, retained: Retained) -> None:
         self._retained = retained
         self._clients: dict[Peer, _Client] = {}
         self._requests: dict[str, list[float]] = {}  # channel -> moments
-        self._requested: dict[str, float] = {}  # channel -> when last
+        self._requested: dict[str, float] = {}  # channel -> time of the last request
 
     def begin(
         self, client: Peer, interest: Interest, channel: str, report: bytes, now: float
     ) -> None:
-        """The client has what the report says; WireError if it is no digest."""
+        """The client reports what it has; WireError if the report is no digest."""
         until = now + CATCH_UP_S
         entry = _Report(interest, channel, report, digest.decode(report), until)
         self._clients.setdefault(client, _Client()).reports[interest] = entry
@@ -164,7 +164,7 @@ class CatchUp:
                 del self._clients[peer]
 
     def missing(self, peer: Peer, channel: str, now: float) -> list[Message]:
-        """The retained publications that the client wants, has not, and was not sent since."""
+        """The retained publications that the client wants, has not reported, and was not sent since."""
         client = self._clients[peer]
         found: dict[int, Message] = {}
         for report in client.reports.values():
@@ -174,12 +174,12 @@ class CatchUp:
         return [message for message in found.values() if client.lacks(message)]
 
     def lacking(self, message: Message, now: float) -> list[Peer]:
-        """The clients that catch up and have not got this yet."""
+        """The clients that catch up and lack this publication."""
         self._expire(now)
         return [peer for peer, client in self._clients.items() if client.lacks(message)]
 
     def sent(self, peer: Peer, message: Message) -> None:
-        """The client is sent this; it need not be one that catches up."""
+        """The client is sent this publication; it need not be one that catches up."""
         client = self._clients.get(peer)
         if client is not None and client.lacks(message):
             client.sent.add(message.message_id)
@@ -188,7 +188,7 @@ class CatchUp:
         return min((moments[0] for moments in self._requests.values()), default=None)
 
     def due(self, now: float) -> Iterator[str]:
-        """Channels to ask for now."""
+        """The channels to ask for now."""
         for channel, moments in list(self._requests.items()):
             if moments[0] <= now:
                 self._requests[channel] = [moment for moment in moments if moment > now]
@@ -201,7 +201,7 @@ class CatchUp:
         self._requested[channel] = now
 
     def digest(self, channel: str, subscriptions: int, now: float) -> bytes:
-        """What need not be sent: what is retained here; and what a client has, if that is the only subscription."""
+        """What need not be sent: retained publications; and those of a client, if it has the only subscription."""
         own = digest.encode(self._retained.ids(parse(channel), now))
         reports = [
             report.digest
@@ -246,7 +246,7 @@ class Recovery:
                 self._catch_up.sent(client, missing)
 
     def lacking(self, message: Message, now: float) -> list[Peer]:
-        """The clients that catch up and have not got this publication yet."""
+        """The clients that catch up and lack this publication."""
         return self._catch_up.lacking(message, now)
 
     def sent(self, client: Peer, message: Message) -> None:
@@ -266,12 +266,12 @@ class Recovery:
     # The overlay
 
     def on_subscribed(self, channel: str, now: float) -> None:
-        """The overlay has confirmed the subscription: from now on nothing more is missed."""
+        """The overlay has confirmed the subscription: from now on no publication is missed."""
         if self._catch_up.clients(channel, now):
             self._catch_up.request(channel, now)
 
     def on_restored(self, channel: str, first: float) -> None:
-        """The subscription had lost its place in the overlay: ask from this moment on for what was missed."""
+        """The subscription had lost its place in the overlay: ask for missed publications from this moment on."""
         if self._clients.subscriptions.has_channel(channel):
             self._catch_up.request(channel, first)
 
@@ -281,10 +281,10 @@ class Recovery:
             self._catch_up.request(channel, first)
 
     def ask_due(self, context: Context) -> None:
-        """Ask the publishers' brokers for the channels whose time has come.
+        """Ask the publishers' brokers for the channels that are due.
 
-        Before the overlay has confirmed the broker's own subscription, something could be missed again: then the broker
-        asks when it is confirmed. What reached this broker before that was not delivered, but is retained.
+        Until the overlay has confirmed the broker's own subscription, publications could be missed again, so the broker
+        waits for that. Publications that reached this broker before were not delivered, but are retained.
         """
         for channel in self._catch_up.due(context.now):
             self._send_retained(context, channel)
@@ -295,7 +295,7 @@ class Recovery:
                 context.perform(self._node.ask(channel, present, context.now))
 
     def answer(self, context: Context, peer: Peer, asked: topics.Asked) -> None:
-        """Another broker asks for what it has missed."""
+        """Another broker asks for the publications that it has missed."""
         try:
             present, interest = digest.decode(asked.payload), parse(asked.topic)
         except WireError as error:

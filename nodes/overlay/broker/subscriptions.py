@@ -1,7 +1,7 @@
-"""The clients of a broker: what they subscribe to and advertise, registered with the topic method between brokers.
+"""The clients of a broker: their subscriptions and advertisements, registered with the topic method between brokers.
 
 Subscriptions end with the client's link. Advertisements stay for a while: a sensor that loses its link comes back soon,
-here or at another broker; if its advertisement ended at once, the broker would change keys in the overlay each time.
+here or at another broker. If its advertisement ended at once, the broker would change keys in the overlay each time.
 """
 
 from itertools import chain
@@ -18,9 +18,9 @@ Value = TypeVar("Value")
 
 
 class ClientTopics:
-    """Which clients named which topics: one relation, seen from both sides.
+    """The clients' topics: one relation, indexed by topic and by client.
 
-    Dicts as ordered sets: the order of forwarding must not depend on hashes.
+    Dicts serve as ordered sets: the order of forwarding must not depend on hashes.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ClientTopics:
         self._clients: dict[str, dict[Peer, None]] = {}
 
     def __contains__(self, topic: str) -> bool:
-        """Whether any client named it."""
+        """Whether any client has this topic."""
         return topic in self._clients
 
     def topics(self) -> list[str]:
@@ -56,8 +56,8 @@ class ClientTopics:
 class Subscriptions(ClientTopics):
     """The same with texts of interests instead of topics.
 
-    Each interest has a channel: what the broker subscribes to in the overlay because of it. That is the interest
-    itself, if the topic method understands areas, else its topic; then the broker drops what no client wants.
+    Each interest has a channel: the broker's subscription in the overlay because of it. That is the interest itself, if
+    the topic method understands areas, else its topic; then the broker drops publications that no client wants.
     """
 
     def __init__(self, by_area: bool) -> None:
@@ -70,7 +70,7 @@ class Subscriptions(ClientTopics):
         return interest.text if self._by_area else interest.topic
 
     def channels(self) -> list[str]:
-        """Those of all interests."""
+        """The channels of all interests."""
         return list(self._channels)
 
     def has_channel(self, channel: str) -> bool:
@@ -78,7 +78,7 @@ class Subscriptions(ClientTopics):
         return channel in self._channels
 
     def of_channel(self, channel: str) -> list[tuple[Peer, str]]:
-        """Clients and those of their interests that have this channel."""
+        """The clients with interests of this channel, and the texts of these interests."""
         texts = self._channels.get(channel, ())
         return [(client, text) for text in texts for client in self._clients[text]]
 
@@ -116,7 +116,7 @@ class Lingering:
         self._until.setdefault(topic, now + self._linger_s)
 
     def end(self, topic: str) -> bool:
-        """A client advertises it again; whether it lingered."""
+        """A client advertises the topic again; whether it lingered."""
         return self._until.pop(topic, None) is not None
 
     def next_deadline(self) -> float | None:
@@ -130,7 +130,7 @@ class Lingering:
 
 
 class Clients:
-    """The clients' subscriptions and advertisements, and how far the overlay has confirmed them.
+    """The clients' subscriptions and advertisements, and which of them the overlay has confirmed.
 
     WireError: the client asks for something impossible.
     """
@@ -142,7 +142,7 @@ class Clients:
         self._advertisements = ClientTopics()
         self._lingering = Lingering(linger_s)
         self._subscribed: set[str] = set()  # channels that the overlay has confirmed
-        self._advertised: set[str] = set()  # topics that it has confirmed
+        self._advertised: set[str] = set()  # topics that the overlay has confirmed
         self._unconfirmed: dict[tuple[Peer, str], None] = {}  # clients that wait for ADVERTISED
 
     @property
@@ -199,7 +199,7 @@ class Clients:
         self._confirm_advertised(context, topic)
 
     def end_advertisements(self, context: Context, client: Peer) -> None:
-        """The client is gone; what no other client advertises lingers."""
+        """The client is gone; topics that no other client advertises linger."""
         for topic in self._advertisements.of(client):
             self._advertisements.remove(client, topic)
             self._unconfirmed.pop((client, topic), None)
@@ -235,7 +235,7 @@ class Clients:
     # The end, and time
 
     def stop(self) -> None:
-        """The broker leaves: it publishes nothing any more."""
+        """The broker leaves: it advertises nothing any more."""
         self._advertised.clear()
 
     def next_deadline(self) -> float | None:
@@ -249,7 +249,7 @@ class Clients:
 
 
 def _remove(table: dict[str, dict[str, Value]], key: str, member: str) -> None:
-    """Take the member out of those under this key, and a key without members out of the table."""
+    """Remove a member of a key, and the key if it has no members left."""
     members = table.get(key, {})
     members.pop(member, None)
     if not members:
