@@ -46,7 +46,7 @@ class Links:
         self._heartbeats.received(peer, at)
 
     def on_heartbeat(self, context: Context, peer: Peer, message: Message) -> None:
-        """Answer a heartbeat that asks for an answer; WireError if it is neither question nor answer."""
+        """Answer a heartbeat that asks for an answer; WireError if it is neither a question nor an answer."""
         if message.payload not in (QUESTION, ANSWER):
             raise WireError("a BEAT that is neither question nor answer")
         if message.payload == QUESTION and self._heartbeats.must_answer(peer, context.now):

@@ -61,7 +61,7 @@ class LostPeers:
         return self._cut_off_since
 
     def on_reached(self, peer: Peer, repaired_at: float) -> bool:
-        """There is a link to the peer; whether it was lost before. The repair is complete at that moment."""
+        """There is a link to the peer; whether it was lost, or all were. The repair is complete at `repaired_at`."""
         losses = [self._since.pop(peer, None), self._cut_off_since]
         moments = [moment - UNNOTICED_S for moment in losses if moment is not None]
         if not moments:

@@ -258,7 +258,7 @@ class PendingAcks:
         return None if self._look_at == inf else self._look_at
 
     def due(self, now: float) -> Due:
-        """What is to be sent again, and what is given up; those whose hold has ended may be closed."""
+        """The copies to send again, and the publications to give up; those whose hold has ended may be closed."""
         if now < self._look_at:
             return Due()
         resend, given_up = [], []

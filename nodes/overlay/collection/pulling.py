@@ -78,8 +78,7 @@ class Rounds:
             one.waiting.add(node)
 
     def answered(self, question: Answer, node: int, readings: Iterable[Message]) -> int | None:
-        """A node has answered. Return the node to which the answer goes at once, if the request is answered here
-        already.
+        """A node has answered. Return the node that gets the answer at once, if the request is answered here already.
 
         None: the answer waits for the others. KeyError: no such request came here.
         """

@@ -81,9 +81,7 @@ class Exhausted:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A control message of another node's layer above, routed to the peer with this key in its gap: the peer `key`
-    here.
-    """
+    """A control message of another node's layer above, routed to the peer `key` here, which has its key in its gap."""
 
     key: bytes
     asker: int

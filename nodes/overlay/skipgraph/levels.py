@@ -1,12 +1,11 @@
-"""Levels from 1 on: level i links the peers whose vectors share the first i bits, in key order. Levels repair
-themselves.
+"""Levels from 1 on: level i links the peers whose vectors share the first i bits, in key order.
 
-To find its neighbour in level i, a peer sends Find along level i - 1, in each direction, to the next peer that shares i
-bits. The peer that is found also takes the asking peer as its neighbour, if that one is nearer than its present one. A
-peer sends Find when a level below has changed, and periodically: one or two levels at each check (`table.Pace`). The
-answer replaces what the peer knew before. So once level 0 is right, level 1 becomes right, then level 2, and so on,
-from any wrong state and without any node detecting a crash. A peer that leaves notifies its neighbours (Bye). If a peer
-has died, its neighbours at level 0 notify the others (Mourn), level by level.
+Levels repair themselves. To find its neighbour in level i, a peer sends Find along level i - 1, in each direction, to
+the next peer that shares i bits. The peer that is found also takes the asking peer as its neighbour, if that one is
+nearer than its present one. A peer sends Find when a level below has changed, and periodically: one or two levels at
+each check (`table.Pace`). The answer replaces what the peer knew before. So once level 0 is right, level 1 becomes
+right, then level 2, and so on, from any wrong state and without any node detecting a crash. A peer that leaves notifies
+its neighbours (Bye). If a peer has died, its neighbours at level 0 notify the others (Mourn), level by level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
 of another node in level i. (Peers of one node share all their bits, and would never be alone.)
@@ -120,9 +119,7 @@ class Levels:
         self._set(peer, found.level, found.rightwards, contact, step)
 
     def peer_dead(self, peer: Peer, dead: Contact, step: Step) -> None:
-        """The peer's right neighbour in the ring died and has been replaced: notify all peers that had it as a
-        neighbour.
-        """
+        """The peer's right neighbour in the ring died and was replaced: notify all peers that had it as a neighbour."""
         for at, rightwards in ((peer.me, False), (peer.right, True)):
             step.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
 
@@ -168,9 +165,7 @@ class Levels:
         self._fit_height(step)
 
     def refresh(self, peers: list[Peer], step: Step) -> None:
-        """Check one level of each of these peers, two soon after a change; after a long calm, one level of one peer
-        only.
-        """
+        """Check one level of each of these peers, two soon after a change; after a long calm, one level of one peer."""
         for peer in peers:
             height = len(peer.levels)
             if not peer.in_ring or not height:

@@ -93,8 +93,8 @@ class Multicaster:
         return questions
 
     def around(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
-        """The node of the peer `at`, to which the part was sent, is dead. Return Locate requests for other peers to
-        serve it.
+        """The node of the peer `at`, which was sent the part, is dead. Return Locate requests for other peers to serve
+        it.
         """
         at = multicast.at
         if multicast.way is m.Way.FLOOD:
@@ -128,9 +128,7 @@ class Multicaster:
     # The two ways
 
     def _flood(self, multicast: m.Multicast, step: Step) -> list[Peer]:
-        """Deliver to all peers of this node at once; each forwards over its links. Return the peers to which it was
-        new.
-        """
+        """Deliver to all peers of this node at once; each forwards over its links. Return those to which it was new."""
         onward: dict[Contact, bytes] = {}
         new = []
         for peer in self._table.peers.values():

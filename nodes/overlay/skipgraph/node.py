@@ -128,9 +128,7 @@ class SkipGraphNode:
         return bool(self._table.in_ring())
 
     def way_to(self, key: bytes, hops: int = 0) -> Hop | None:
-        """The next node on the way to the peer that has the key in its gap; None: this node has it, or knows no other
-        node.
-        """
+        """The next node towards the peer that has the key in its gap; None: this node has it, or none is known."""
         if holder(self._table, key) is not None:
             return None
         return next_hop(self._table, key, hops)
@@ -151,9 +149,7 @@ class SkipGraphNode:
     # Requests of the layer above
 
     def begin_at(self, places: Iterable[KnownPlace], now: float) -> list[Action]:
-        """Take places in a graph that is known from outside; for a node without keys. It sends no message and reports
-        no event.
-        """
+        """Take places in a graph that is known from outside; for a node without keys. No message is sent."""
         step = Step(self.number)
         stand(self._table, places)
         self._levels.stand()
@@ -211,8 +207,8 @@ class SkipGraphNode:
         return self._done(step, now)
 
     def serve_again(self, multicast: m.Multicast, now: float) -> list[Action]:
-        """The node of the peer `multicast.at`, which had a part, is dead: other peers serve the part, as soon as they
-        are found.
+        """The node of the peer `multicast.at`, which had a part, is dead: other peers serve it, as soon as they are
+        found.
         """
         step = Step(self.number)
         self._ask(self._multicaster.around(multicast, step), step)

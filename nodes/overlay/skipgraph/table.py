@@ -123,7 +123,7 @@ class Peer:
         return self.in_ring or self.claim is not None
 
     def neighbour(self, level: int, rightwards: bool) -> Contact | None:
-        """The neighbour in a level, seen as a list: its ends have no neighbour beyond. Only `ring` uses level 0 as a
+        """The neighbour in a level, seen as a list: its ends have no neighbour beyond. Only `ring` sees level 0 as a
         ring.
         """
         if level:

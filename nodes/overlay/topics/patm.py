@@ -60,7 +60,7 @@ class PublishedUrgency(Urgency):
 
 
 class UrgentFirst(Forwarding):
-    """In parts, to the subscribers in the table. If there are others and `by_support` is given, it serves all, too."""
+    """Sends parts to the subscribers in the table. If there are others, `by_support` (if given) serves all, too."""
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
-"""Forwarding of publications through one broker: to the owners of their place and of their topic's point, and from
-there directly to every broker with a matching interest, once.
+"""Forwarding of publications through one broker.
+
+A publication goes to the owners of its place and of its topic's point, and from there directly to every broker with a
+matching interest, once.
 
 A publication waits if no next node is known, or if its point is owned here but not served yet. If too many without
 custody wait, the oldest are dropped. When the map changes, the most urgent go first.

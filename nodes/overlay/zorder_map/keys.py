@@ -62,12 +62,12 @@ class Keys:
 # Points of publications and interests on the curve.
 #
 # A publication with a place goes to the owner of the place. Interests with a box are registered at all points of the
-# stretches on which the box lies. Interests without a box are registered at one point for each topic, and every
+# intervals that cover the box. Interests without a box are registered at one point for each topic, and every
 # publication goes there, too. So an interest in a whole topic costs one registration, however many brokers there are,
-# and each publication a second route; registering it at every point would cost a registration at every broker.
+# and each publication a second route. Registering it at every point would cost a registration at every broker.
 #
-# The map has a fixed number of dimensions. Of a place or box with more, the first ones decide where it lies; one with
-# fewer has 0 for those that are missing. All dimensions decide whether an interest matches a publication.
+# The map has a fixed number of dimensions. Of a place or box with more dimensions, the first ones determine where it
+# lies; one with fewer has 0 for the missing ones. All dimensions determine whether an interest matches a publication.
 
 
 REMEMBERED = 4096  # interests whose intervals are cached

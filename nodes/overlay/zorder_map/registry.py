@@ -34,9 +34,7 @@ Subscriber = TypeVar("Subscriber", bound=Hashable)
 
 
 class _Table(NamedTuple, Generic[Subscriber]):
-    """Cells of one size, by prefix: subscribers whose box fills a cell, and those whose box overlaps it, with its
-    corners.
-    """
+    """Cells of one size, by prefix: subscribers whose box fills a cell, or overlaps it (with the box's corners)."""
 
     filling: dict[int, dict[Subscriber, None]]
     reaching: dict[int, dict[Subscriber, int]]
