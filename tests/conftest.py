@@ -1,4 +1,4 @@
-"""What all tests share: labs in a state folder of their own, and honest skips.
+"""Fixtures that all tests share: labs in a state folder of their own, and skips that name their reason.
 
 A test that cannot run on this machine is skipped with the reason; where $CI is set, such a skip is a failure.
 """
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from side_by_side import Groups, is_long, turn
 
-# On CI a verdict is about the change; elsewhere there are other examples each time.
+# On CI the examples are fixed, so that a failure comes from the change; elsewhere hypothesis draws new ones each time.
 settings.register_profile(
     "default",
     deadline=None,
@@ -27,11 +27,11 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-for size in ("COLUMNS", "LINES"):  # of the terminal, which those who run tests side by side set
+for size in ("COLUMNS", "LINES"):  # of the terminal; test runners that work in parallel set them
     os.environ.pop(size, None)
-# Tests start thousands of processes of ours: each would compile our modules anew.
+# Tests start thousands of our processes. Without a shared cache each of them would compile our modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# A shell's background processes ignore Ctrl-C, and so would all that tests start to interrupt it.
+# A shell's background processes ignore Ctrl-C, and so would every process that a test starts in order to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -81,7 +81,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first. Where the kernel has no netem, its tests are left to the machine that has it."""
+    """Start the longest tests first. Without netem in this kernel, leave its tests to a machine that has it."""
     items.sort(key=lambda item: turn(item.nodeid))
     for item in items:
         if is_long(item.nodeid):
@@ -115,7 +115,7 @@ def repository() -> Path:
 
 @pytest.fixture
 def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Labs and runs of this test in a folder of their own (short: Unix socket paths are limited)."""
+    """Keep labs and runs of this test in a folder of their own (short: Unix socket paths are limited)."""
     folder = Path(tempfile.mkdtemp(prefix="tb-", dir="/tmp"))
     folder.chmod(0o755)
     monkeypatch.setenv("TESTBED_STATE", str(folder / "s"))
@@ -126,7 +126,7 @@ def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def wait_until() -> Callable[..., None]:
-    """wait_until(condition, seconds): until it holds, or the test fails."""
+    """wait_until(condition, seconds): wait until the condition holds, or fail the test."""
     import time
 
     def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:

@@ -1,4 +1,4 @@
-"""Any scenario that a small lab can play, as hypothesis draws it; written as a file would be."""
+"""Any scenario that a small lab can play, drawn by hypothesis and written as a user would write it in a file."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ AREA = [[33.4, 133.4], [33.7, 133.7]]
 
 
 def scenarios(duration_ms: int, *, commands: bool) -> st.SearchStrategy[dict[str, Any]]:
-    """What would stand under `scenario`; `commands`: also with `exec`."""
+    """What stands under `scenario` in a topology file; `commands`: also with `exec`."""
     events = st.lists(_events(duration_ms, commands=commands), max_size=6)
     return events.map(
         lambda found: {"duration": f"{duration_ms}ms", "settle": "200ms", "events": _whole(found)}
@@ -35,19 +35,19 @@ def scenarios(duration_ms: int, *, commands: bool) -> st.SearchStrategy[dict[str
 
 
 def written(scenario: dict[str, Any]) -> str:
-    """The whole file."""
+    """The whole topology file."""
     return yaml.safe_dump(copied({**LAB, "scenario": scenario}))
 
 
 def copied(value: Any) -> Any:
-    """Nothing twice in it: YAML would write an alias, which files may not have."""
+    """Copy the value so that no object occurs twice: YAML would write an alias, which topology files may not have."""
     if isinstance(value, dict):
         return {key: copied(one) for key, one in value.items()}
     return [copied(one) for one in value] if isinstance(value, list) else value
 
 
 def _whole(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What mends needs something before it that breaks: each comes with its own."""
+    """Put before each action that repairs something (start, restore) the fault that it repairs."""
     broken = {"start": "crash", "restore": "cut"}
     found: list[dict[str, Any]] = []
     for event in events:
@@ -87,7 +87,7 @@ def _events(duration_ms: int, *, commands: bool) -> st.SearchStrategy[dict[str, 
 def _timed(
     kind: str, what: st.SearchStrategy[Any], duration_ms: int
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """At a time; maybe again and again, maybe for a while."""
+    """An event at a time; maybe repeated, maybe for a limited duration."""
     lasting = kind not in ("exec", "mark", "publish")
     repeats = kind not in ("flap", "churn", "load", "partition")
 
@@ -115,7 +115,7 @@ def _at(
 def _waiting(
     kind: str, what: st.SearchStrategy[Any], duration_ms: int
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """When something has come, which may be never."""
+    """An event that waits for a publication, which may never arrive."""
     when = st.one_of(
         st.just({"received": {"nodes": "siren", "level": 1}}),
         st.just({"received": {"topic": "nothing"}}),

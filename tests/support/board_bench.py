@@ -1,4 +1,4 @@
-"""A board without the board: a namespace with an `eth0`, and a neighbour at its other end with many addresses."""
+"""A stand-in for a board: a namespace with an `eth0`, and a neighbour at its other end with many addresses."""
 
 import json
 import os
@@ -24,19 +24,19 @@ _WITH_SYS = 'mount -t sysfs sysfs /sys && exec "$@"'
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came out at the other end."""
+    """The packets that came out at the other end."""
 
     times: list[float]
     frame_bytes: int
 
     @property
     def rate_bps(self) -> float:
-        """Over the time between the first and the last."""
+        """The rate over the time between the first and the last packet."""
         return 8 * self.frame_bytes * (len(self.times) - 1) / (self.times[-1] - self.times[0])
 
 
 class Bench:
-    """The board's namespace and the neighbour's."""
+    """The namespace of the board and that of its neighbour."""
 
     def __init__(self, held: ExitStack, programs: Path) -> None:
         self.programs = programs
@@ -46,7 +46,7 @@ class Bench:
         self.plug_in()
 
     def plug_in(self) -> None:
-        """The cable between them, new."""
+        """Make a new pair of interfaces between the two namespaces."""
         with inside(self.board):
             ip("link", "add", "eth0", "type", "veth", "peer", "name", "far")
             ip("link", "set", "far", "netns", f"/proc/{os.getpid()}/fd/{self.neighbour}")
@@ -63,17 +63,17 @@ class Bench:
                 eventually(lambda: _carries(name))  # noqa: B023 - called at once
 
     def unplug(self) -> None:
-        """The interface goes, as that of a stick that is pulled out."""
+        """Remove the interface, as if somebody unplugged a USB network adapter."""
         with inside(self.board):
             ip("link", "del", "eth0")
 
     def command(self, *arguments: object) -> list[str]:
-        """A command line that runs on the board."""
+        """The command line that runs `arguments` in the board's namespace."""
         enter = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self.board}", "unshare", "--mount"]
         return [*enter, "sh", "-c", _WITH_SYS, "sh", *map(str, arguments)]
 
     def run(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """`nodes.pyz board ...` on the board, finished."""
+        """Run `nodes.pyz board ...` in the board's namespace until it has finished."""
         return subprocess.run(
             self.command(
                 sys.executable,
@@ -92,14 +92,14 @@ class Bench:
         )
 
     def did(self, *arguments: object, **environment: str) -> Any:
-        """Its answer; the test fails if the command does."""
+        """The command's JSON answer; the test fails if the command fails."""
         done = self.run(*arguments, **environment)
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
         return json.loads(done.stdout)
 
     def state(self) -> dict[str, str]:
-        """All that shaping could have changed."""
+        """Everything in the namespace that shaping could have changed."""
         with inside(self.board):
             about = json.loads(_said("ip", "-json", "-details", "link", "show"))
             offloads = {name: _offloads(name) for name in ("eth0",) if _is_there(name)}
@@ -111,7 +111,7 @@ class Bench:
             }
 
     def tc(self, *words: str) -> None:
-        """A command of somebody else on the board."""
+        """Run `tc` in the board's namespace, as another administrator might."""
         with inside(self.board):
             subprocess.run(["tc", *words], check=True)
 
@@ -120,13 +120,13 @@ class Bench:
             ip(*words)
 
     def devices(self) -> list[str]:
-        """Those that shaping has made."""
+        """The devices that shaping has created."""
         with inside(self.board):
             return [name for _, name in socket.if_nameindex() if name.startswith("tb")]
 
     @contextmanager
     def listening(self, direction: str, address: str, port: int = PORT) -> Iterator[list[float]]:
-        """When each packet came out at the end of this direction (`up`: at the neighbour's address)."""
+        """Record when each packet comes out at the end of this direction (`up`: at the neighbour's address)."""
         where, bound = (self.neighbour, address) if direction == "up" else (self.board, BOARD)
         times: list[float] = []
         with inside(where):
@@ -157,7 +157,7 @@ class Bench:
         self, direction: str, address: str, count: int, size: int = 1000, port: int = PORT,
         pause_s: float = 0.0,
     ) -> None:  # fmt: skip
-        """So many packets, up to this address or down from it, numbered from 0 on."""
+        """Send this many packets, up to this address or down from it, numbered from 0 on."""
         here = (self.board, BOARD) if direction == "up" else (self.neighbour, address)
         there = address if direction == "up" else BOARD
         with inside(here[0]):
@@ -172,7 +172,7 @@ class Bench:
     def measure(
         self, direction: str, address: str, count: int = 60, size: int = 1000, wait_s: float = 0.6
     ) -> Heard:
-        """Send at once, and hear until nothing has come for a while."""
+        """Send all packets at once, and receive until none has arrived for a while."""
         with self.listening(direction, address) as times:
             self.send(direction, address, count, size)
             quiet_from = time.monotonic()
@@ -212,7 +212,7 @@ def _offloads(name: str) -> list[str]:
 
 
 def write_links(path: Path, **lines: Any) -> Path:
-    """links.json for the board's interface; its peers, unless others are given."""
+    """Write links.json for the board's interface, with the default peers unless others are given."""
     peers = lines.pop("peers", [PEER, "10.77.0.0/16"])
     path.write_text(json.dumps({"interface": "eth0", "peers": peers, **lines}))
     return path

@@ -1,4 +1,4 @@
-"""Real brokers on the loopback in one process, around a core that writes down what it hears."""
+"""Real brokers on the loopback in one process, around a core that records the events it gets."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ RECORDING = "recording"
 
 
 class RecordingCore:
-    """A core that only listens."""
+    """A core that records its events and does nothing, except that it may send publications back."""
 
     def __init__(self, station: Station, parameters: Mapping[str, Any], random: Random) -> None:
         self.observed: list[tuple[Any, ...]] = []
@@ -89,7 +89,7 @@ class AtHome:
         self.broker.perform([Send(peer, message)])
 
     def observed(self, *what: Any) -> list[tuple[Any, ...]]:
-        """Of what the core heard, that which begins so."""
+        """The recorded events that begin with these items."""
         return [record for record in self.core.observed if record[: len(what)] == what]
 
     def logged(self, event: str) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ class AtHome:
 
 
 async def until(true: Callable[[], Any]) -> Any:
-    """Wait for something to become true; what it was."""
+    """Wait until `condition` returns something true, and return that."""
     async with asyncio.timeout(PATIENCE_S):
         while not (value := true()):
             await asyncio.sleep(0.005)
@@ -113,7 +113,7 @@ def free_port() -> int:
 
 
 def configs(folder: Path, number: int, **parameters: Any) -> list[NodeConfig]:
-    """Brokers b1, b2, ... that know of each other."""
+    """Configurations of brokers b1, b2, ... that know each other."""
     places = [
         {"name": f"b{i}", "number": i, "host": "127.0.0.1", "port": free_port()}
         for i in range(1, number + 1)
@@ -147,7 +147,7 @@ def configs(folder: Path, number: int, **parameters: Any) -> list[NodeConfig]:
 
 @asynccontextmanager
 async def brokers(folder: Path, number: int, **parameters: Any) -> AsyncIterator[list[AtHome]]:
-    """Brokers that run, and end with the test."""
+    """Start these brokers, and stop them at the end of the test."""
     all_of_them = [AtHome(config) for config in configs(folder, number, **parameters)]
     try:
         yield [await one.go() for one in all_of_them]
@@ -158,5 +158,5 @@ async def brokers(folder: Path, number: int, **parameters: Any) -> AsyncIterator
 
 
 def install(set_item: Callable[[Any, str, Any], None]) -> None:
-    """Let configurations name the recording core; `set_item` is pytest's monkeypatch.setitem."""
+    """Register the recording core, so that configurations can name it; `set_item` is pytest's monkeypatch.setitem."""
     set_item(overlay.METHODS, RECORDING, RecordingCore)

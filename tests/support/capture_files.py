@@ -15,7 +15,7 @@ ETHERNET = 1
 
 @dataclass(frozen=True)
 class Captured:
-    """A packet as a file has it."""
+    """A packet as a capture file contains it."""
 
     data: bytes
     ts_ns: int = START_NS
@@ -29,7 +29,7 @@ class Captured:
 
 
 def records(packets: Iterable[Captured], order: str = "<", nano: bool = True) -> bytes:
-    """The records of a pcap file, without its head."""
+    """The records of a pcap file, without the file header."""
     out = []
     for one in packets:
         seconds, rest = divmod(one.ts_ns, 10**9)
@@ -68,7 +68,7 @@ class Interface:
 
 @dataclass
 class Pcapng:
-    """One section."""
+    """One section of a pcapng file."""
 
     order: str = "<"
     interfaces: Sequence[Interface] = (Interface(),)
@@ -124,7 +124,7 @@ class Pcapng:
 
 @dataclass(frozen=True)
 class Whole:
-    """All that was read of a file, and how many of its bytes are accounted for."""
+    """Everything that was read from a file, and how many of its bytes are accounted for."""
 
     rows: list[dict]
     problems: list[tuple[int, int, str]]
@@ -132,7 +132,7 @@ class Whole:
 
 
 def read_all(path: Path | str, pieces: Iterable[Piece] | None = None, **how: int) -> Whole:
-    """Read the file, or these pieces of it one after the other."""
+    """Read the file at once, or these pieces of it one after the other."""
     rows: list[dict] = []
     problems: list[tuple[int, int, str]] = []
     structure = 0

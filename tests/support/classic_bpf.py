@@ -1,5 +1,7 @@
-"""A slow, plain evaluator of classic packet filter programs, written from the kernel's description of the language
-(Documentation/networking/filter.rst), to judge ours by."""
+"""A slow, plain evaluator of classic BPF programs, to check our filters against.
+
+It is written from the kernel's description of the language (Documentation/networking/filter.rst).
+"""
 
 from collections.abc import Sequence
 
@@ -13,7 +15,7 @@ _WORD = 0xFFFFFFFF
 
 
 class OutOfFrame(Exception):
-    """A load behind the end: the kernel ends the program and drops the packet."""
+    """A load beyond the end of the frame: the kernel ends the program and drops the packet."""
 
 
 def run(

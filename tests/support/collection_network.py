@@ -1,4 +1,4 @@
-"""Brokers of one collection in virtual time, each with a sensor that publishes with its period."""
+"""Brokers of one collection in virtual time, each with a sensor that publishes periodically."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ NANOSECONDS = 1_000_000_000
 
 
 class CollectionNetwork(OverlayNetwork):
-    """Broker 0 introduces the others. Every message really goes through its bytes."""
+    """Broker 0 introduces the others. Every message is encoded and decoded on its way."""
 
     def __init__(self, seed: int, parameters: Mapping[str, Any] | None = None, **how: Any) -> None:
         super().__init__(seed, listen=self._hear, **how)
@@ -26,13 +26,13 @@ class CollectionNetwork(OverlayNetwork):
         self.vectors: dict[int, int] = {}
         self.subscribed: set[int] = set()
         self.delivered: Counter[tuple[int, int]] = Counter()  # node, message id
-        self.hops: dict[int, int] = {}  # message id -> hops between brokers, at its first collector
-        self.came: dict[int, float] = {}  # message id -> when it was delivered first
+        self.hops: dict[int, int] = {}  # message id -> hops between brokers to its first collector
+        self.came: dict[int, float] = {}  # message id -> time of its first delivery
         self.counters: Counter[int] = Counter()
-        self.published: dict[int, float] = {}  # message id -> when
+        self.published: dict[int, float] = {}  # message id -> time of its publication
 
     def start(self, number: int) -> None:
-        """A broker, perhaps anew after a crash."""
+        """Start a broker, perhaps again after a crash."""
         vector = self.vectors.setdefault(number, Random(f"{self.seed} {number}").getrandbits(64))
         introducers = () if number == 0 else (0,)
         place = Place(number, introducers, int(self.now * 1000), vector)
@@ -43,15 +43,15 @@ class CollectionNetwork(OverlayNetwork):
             self.act(number, self.nodes[number].subscribe(ANCHOR, self.now))
 
     def begin(self, number: int) -> None:
-        """It is going to publish."""
+        """Let the broker advertise that it is going to publish."""
         self.act(number, self.nodes[number].advertise(TOPIC, self.now))
 
     def collect(self, number: int) -> None:
-        """It wants all readings."""
+        """Let the broker subscribe to all readings."""
         self.act(number, self.nodes[number].subscribe(TOPIC, self.now))
 
     def publish(self, number: int, level: int = 1, flags: int = 0) -> int:
-        """A reading of the broker's sensor; its message id."""
+        """Publish a reading of the broker's sensor; return its message id."""
         sensor = SENSORS + number
         self.counters[sensor] += 1
         identity = message_id(sensor, self.counters[sensor])
@@ -71,7 +71,7 @@ class CollectionNetwork(OverlayNetwork):
         return identity
 
     def play(self, periods: Mapping[int, float], seconds: float) -> list[int]:
-        """Let the sensors of these brokers publish for so long, each at the multiples of its period; all ids."""
+        """Let the sensors of these brokers publish for this long, at the multiples of their periods; return all ids."""
         begin, out = self.now, []
         times = dict.fromkeys(periods, 0)
         while True:
@@ -97,7 +97,7 @@ class CollectionNetwork(OverlayNetwork):
         return {number for number, message in self.delivered if message == identity}
 
     def readings_sent(self, since: int = 0) -> list[tuple[int, int, list[Message]]]:
-        """Sender, receiver and publications of all messages that carry some; from this one on."""
+        """Sender, receiver and publications of all messages that carry any, beginning with message number `since`."""
         found = []
         for sender, receiver, message in self.passed[since:]:
             if message.kind is Kind.JOINED:

@@ -10,7 +10,7 @@ from nodes.overlay.topics.keys import node_of
 def expected_hops(
     topic: str, periods: Mapping[int, float], collector: int, vectors: Mapping[int, int], way: Way
 ) -> dict[int, int]:
-    """Broker -> hops between brokers; `periods` in seconds."""
+    """Broker -> hops between brokers; `periods` are in seconds."""
     order = Order.ASCENDING if way is Way.PUSH_ASCENDING else Order.DESCENDING
     keys = [
         publisher_key(topic, round(period * 1000), number, order)

@@ -1,4 +1,4 @@
-"""A small lab to kill parts of, as somebody at a terminal would see it."""
+"""A small lab whose parts tests kill, driven by commands as a user would type them."""
 
 import json
 import os
@@ -61,7 +61,7 @@ class Victim:
         return self("down", "victim")
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
-        """A command that is left to itself for now."""
+        """Start a command and return without waiting for its end."""
         return subprocess.Popen(
             [sys.executable, "-m", "testbed", *arguments],
             env=dict(os.environ),
@@ -80,11 +80,11 @@ class Victim:
         return {node["name"]: node["state"] for node in self.status()["nodes"]}
 
     def publishes(self) -> bool:
-        """Whether a scenario has begun."""
+        """Whether a scenario has begun to publish."""
         return any(node["published"] for node in self.status()["nodes"])
 
     def pids(self) -> dict[str, int]:
-        """By role: keeper, relay, capture, monitor, and on netns node:<name>."""
+        """Process ids by role: keeper, relay, capture, monitor, and on netns node:<name>."""
         return {process.role: process.pid for process in marked(self.place)}
 
     def kill(self, role: str) -> None:
@@ -93,7 +93,7 @@ class Victim:
         wait_for(lambda: pid not in self.pids().values())
 
     def runs(self) -> list[Path]:
-        """Run folders, in the order in which they were made."""
+        """Run folders, oldest first."""
         made = (self._places / "c").glob("*/run.json")
         return [manifest.parent for manifest in sorted(made, key=lambda m: _created(m.parent))]
 
@@ -102,7 +102,7 @@ class Victim:
         return document
 
     def wait_for_step(self, step: str) -> None:
-        """Until the journal says that an `up` or `down` has begun this step."""
+        """Wait until the journal says that an `up` or `down` has begun this step."""
         wait_for(lambda: step in self._steps())
 
     def _steps(self) -> list[str]:
@@ -112,7 +112,7 @@ class Victim:
         return [json.loads(line)["step"] for line in lines]
 
     def assert_whole(self) -> None:
-        """All nodes are ready, nothing is amiss, and a scenario's messages all arrive."""
+        """Check that all nodes are ready, that `status` finds no fault, and that all messages of a scenario arrive."""
         status = self.status()
         assert (status["state"], status["troubles"]) == ("up", ())
         played = self.play()

@@ -1,6 +1,6 @@
-"""Any interleaving of offers, progress, answers, pauses and broken links, against a list: for every delivery method.
+"""Every delivery method against a list, under any order of offers, progress, acknowledgements, pauses and broken links.
 
-Each message has a number in its first bytes, so it is known again wherever it comes out.
+Each message has a number in its first bytes, so that the test recognises it wherever it comes out.
 """
 
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ STEPS = settings(max_examples=25, stateful_step_count=50, deadline=None)
 
 
 class DeliveryModel(RuleBasedStateMachine):
-    """The model: which messages wait, by level, each a number and its bytes."""
+    """The model: the messages that wait, by level; each is a number and its bytes."""
 
     method: ClassVar[str]
     parameters: ClassVar[dict[str, Any]]
@@ -89,7 +89,7 @@ class DeliveryModel(RuleBasedStateMachine):
             assert deadline is not None, "messages wait, and nothing will ever move them"
 
     def judge(self, chunk: Chunk) -> None:
-        """An emergency waits for nothing but what was given out before it came, and for the share of others."""
+        """Check that an emergency waits only for earlier chunks, and for the share of lower levels."""
         if not self.waiting[5] or self.is_urgent(chunk):
             if not self.waiting[5]:
                 self.pieces_since_alarm = 0
@@ -101,7 +101,7 @@ class DeliveryModel(RuleBasedStateMachine):
         raise NotImplementedError
 
     def may_go_before(self, pieces: int) -> bool:
-        """Whether so many lower pieces may go before an emergency that waits."""
+        """Whether this many pieces of lower levels may go before an emergency that waits."""
         return False
 
     @precondition(lambda self: self.up)
@@ -154,7 +154,7 @@ class DeliveryModel(RuleBasedStateMachine):
         assert sum(map(len, published)) <= LIMIT
 
     def teardown(self) -> None:
-        """In the end everything that was taken and not dropped has arrived."""
+        """Check that in the end every message that was accepted and not dropped has arrived."""
         if not hasattr(self, "packet_payload"):
             return
         if not self.up:

@@ -1,4 +1,4 @@
-"""The containers of a lab, with everything the engine knows of them."""
+"""The containers of a lab, with everything that the engine knows of them."""
 
 from docker.models.containers import Container
 
@@ -8,6 +8,6 @@ from testbed.places import LabPlace
 
 
 def marked(lab: LabPlace) -> list[Container]:
-    """Asked from the engine, one question for each."""
+    """Ask the engine for these containers, with one request for each."""
     mine = {"label": f"{LAB_DIR_LABEL}={lab.folder}"}
     return engine(LOOK_TIMEOUT_S).containers.list(all=True, filters=mine, ignore_removed=True)

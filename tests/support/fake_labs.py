@@ -1,4 +1,4 @@
-"""A lab on the fake backend: a broker, a sensor and a siren, and a place where they stay between commands."""
+"""A lab on the fake backend: a broker, a sensor and a siren; their state outlives a command."""
 
 from pathlib import Path
 
@@ -26,12 +26,12 @@ LAB = Topology(
 
 
 def another_siren(name: str) -> Node:
-    """A fourth node, which hears what the first siren hears."""
+    """A fourth node, with the subscriptions of the first siren."""
     return Node(name, 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
 
 
 class FakePlace:
-    """Keeps one FakeBackend per lab between commands, as the kernel would."""
+    """Keep one FakeBackend per lab between commands, as the kernel keeps a real lab."""
 
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
@@ -40,7 +40,7 @@ class FakePlace:
 
     @property
     def backend(self) -> FakeBackend:
-        """The one of lab valley."""
+        """The backend of lab valley."""
         return self.backends["valley"]
 
     def __call__(

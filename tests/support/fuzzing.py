@@ -1,7 +1,7 @@
-"""Damaged captures by the thousand: what must hold of the readers and decoders, whatever bytes they are given.
+"""Thousands of damaged captures: what must hold of the readers and decoders, whatever bytes they are given.
 
-A case is a number: it chooses a seed file of the corpus, how it is damaged, and how it is read, so that whoever has the
-number has the case. `python -m tests.fuzz` tries as many as fit into the time.
+A case is a number. It chooses a seed file of the corpus, the damage, and the way of reading, so that the number is
+enough to repeat the case. `python -m tests.fuzz` tries as many cases as fit into the time.
 """
 
 import gzip
@@ -53,7 +53,7 @@ SLOW_S = 20.0  # no case has more than some hundred kilobytes: nothing may take 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A damaged file, and the chance that decides how it is read."""
+    """A damaged file, and the random generator that decides how it is read."""
 
     name: str
     data: bytes
@@ -61,7 +61,7 @@ class Case:
 
 
 class Wrong(AssertionError):
-    """Something that must hold does not."""
+    """A property that must hold does not hold."""
 
 
 def case(number: int) -> Case:
@@ -74,7 +74,7 @@ def case(number: int) -> Case:
 
 
 def check(one: Case, folder: Path) -> None:
-    """Read it in every way; Wrong, or whatever a reader raises, if something does not hold."""
+    """Read the case in every way; raise Wrong, or whatever a reader raises, if a property does not hold."""
     began = time.monotonic()
     path = folder / "fuzzed"
     path.write_bytes(one.data)
@@ -89,7 +89,7 @@ def check(one: Case, folder: Path) -> None:
 
 
 def _check_file(one: Case, path: Path) -> None:
-    """Each byte is read or told of, in one go, in small windows and in pieces."""
+    """Check that each byte is read or reported as damaged: in one go, in small windows and in pieces."""
     whole, packed = read_all(path), compression_of(one.data)
     _must(packed or whole.accounted == len(one.data), "bytes were passed over in silence")
     window = one.chance.choice((64, 1000, 30_000))
@@ -106,7 +106,7 @@ def _check_file(one: Case, path: Path) -> None:
 
 
 def _check_link(one: Case) -> None:
-    """As the capture of a link: the layers of its packets add up to what was on the wire, however it is shared out."""
+    """Check that the layers of a link's packets add up to the bytes on the wire, however the work is divided."""
     try:
         packets = parse(one.data)
     except AnalysisError:
@@ -121,7 +121,7 @@ def _check_link(one: Case) -> None:
 
 
 def _check_stream(one: Case) -> None:
-    """Segments in any order, with some missing, some twice and some cut."""
+    """Check reassembly of segments in any order, with some missing, some repeated and some cut."""
     chance, data = one.chance, one.data
     begin = sorted({0, *(chance.randrange(len(data) or 1) for _ in range(chance.randrange(40)))})
     parts = [(a, b) for a, b in pairwise([*begin, len(data)]) if chance.random() < 0.95]
@@ -164,7 +164,7 @@ def _places(one: Case) -> list[int]:
 
 
 def _damaged(data: bytes, chance: random.Random) -> bytes:
-    """As disks, programs and strangers do it."""
+    """Damage the bytes as disks, programs and attackers do."""
     at, size = chance.randrange(len(data) + 1), chance.choice((1, 2, 4, 16, 100, 1500))
     number = struct.pack(chance.choice("<>") + "I", chance.choice(NUMBERS))
     ways: tuple[Callable[[], bytes], ...] = (
@@ -193,7 +193,7 @@ def _flipped(data: bytes, at: int, chance: random.Random) -> bytes:
 
 @cache
 def corpus() -> tuple[tuple[str, bytes], ...]:
-    """Seed files, all made from the same numbers each time: formats, byte orders, links, delivery methods."""
+    """Seed files, made from the same numbers each time: formats, byte orders, links, delivery methods."""
     chance = random.Random(7)
     return tuple(
         (name, data) for make in (_formats, _links, _streams) for name, data in make(chance)
@@ -217,7 +217,7 @@ def _formats(chance: random.Random) -> Iterator[tuple[str, bytes]]:
 
 
 def _packets(chance: random.Random) -> list[Captured]:
-    """Of several protocols; some carry what looks like records."""
+    """Packets of several protocols; some carry bytes that look like records."""
     inner = records(Captured(chance.randbytes(30), START_NS + number) for number in range(40))
     six = b"\x86\xdd" + bytes.fromhex("6000000000100040") + bytes(32) + b"\x3a\0\1\4\0\0\0\0"
     tagged = b"\x81\x00\x00\x07\x88\xa8\x00\x08\x08\x00" + b"\x45" + bytes(27)

@@ -1,4 +1,4 @@
-"""Where nodes of a Skip Graph stand when nothing changes any more, by sorting."""
+"""The final places of the nodes of a Skip Graph, found by sorting."""
 
 from nodes.overlay.skipgraph.ring import SUCCESSORS
 from nodes.overlay.skipgraph.table import KnownPlace
@@ -6,7 +6,7 @@ from nodes.protocol.skipgraph_messages import Contact
 
 
 def known_places(contacts: list[Contact]) -> dict[bytes, KnownPlace]:
-    """For nodes of one key each."""
+    """The places of nodes that have one key each."""
     ring = sorted(contacts, key=lambda contact: contact.key)
     places = {}
     for at, own in enumerate(ring):

@@ -1,17 +1,17 @@
-"""A made-up run of five brokers in which all happens that can happen to a publication between brokers.
+"""A made-up run of five brokers in which a publication between brokers meets every case that the analysis knows.
 
-  slope - a - b - c - east        e is linked to b and c, and takes part in nothing; d is linked to b.
+  slope - a - b - c - east        e is linked to b and c, and takes part in no topic; d is linked to b.
               |                   c dies at 3.0 s; east moves to d at 6.0 s, slope to b at 7.5 s.
              west
 
-time   topic  what becomes of it
+time   topic  course of the publication
 1.5 s  alert  over a, b, c to east, and to west
 2.0 s  rain   over e, which only relays
-3.0 s  alert  c dies: west has it at once, east only when it has moved; then once more, and it is held back
+3.0 s  alert  c dies: west gets it at once, east only after its move; then a second copy comes and is suppressed
 7.0 s  alert  over a, b, d
 8.0 s  alert  slope has moved: over b, d
-8.5 s  alert  b keeps it to itself
-9.0 s  alert  d keeps it to itself; west's application gets it twice
+8.5 s  alert  b does not forward it
+9.0 s  alert  d does not forward it; west's application gets it twice
 """
 
 from dataclasses import replace
@@ -35,7 +35,7 @@ def known_mesh() -> MeshRun:
         towns={"east": ("alert", "rain"), "west": ("alert",)},
     )
     for number, (client, server) in enumerate(
-        # The client masks: of brokers, it is the one who dialled.
+        # A client masks its frames. Between brokers, the client is the broker that dialled.
         (
             ("slope", "a"),
             ("a", "b"),
@@ -85,7 +85,7 @@ def _control(mesh: MeshRun) -> None:
 
 
 def _death(mesh: MeshRun) -> None:
-    """c dies just before a publication; its guest finds another broker, and gets what it missed."""
+    """c dies just before a publication; its client attaches to another broker, and gets what it missed."""
     third = mesh.publish("slope", 3_000, flags=CUSTODY)
     mesh.pass_on(third, "slope", "a", "b")
     mesh.deliver(third, "b", "west")

@@ -1,4 +1,4 @@
-"""Streams of labelled chunks made up byte by byte, with the truth known; no scheduler has a hand in them."""
+"""Streams of labelled chunks made up byte by byte, with the truth known; no scheduler is involved."""
 
 import random
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ STYLES = ("plain", "letters", "bits", "levels")
 
 @dataclass
 class Truth:
-    """A message, and which bytes of the stream are there for it alone or for it first."""
+    """A message, and the bytes of the stream that carry it alone or carry it first."""
 
     message: wire.Message
     ranges: list[tuple[int, int]] = field(default_factory=list)
-    frames: list[int] = field(default_factory=list)  # where the frames begin in which it lies
+    frames: list[int] = field(default_factory=list)  # positions of the frames that contain it
     frame_bytes: int = 0
     label_bytes: int = 0
 
 
 class Writer:
-    """Writes chunks as frames, one after the other."""
+    """Write chunks as frames, one after the other."""
 
     def __init__(self, mask: bytes = b"") -> None:
         self.data = b""
         self.mask = mask
 
     def chunk(self, parts: Sequence[tuple[Truth, bytes]], label: int | None, bits: int = 0) -> None:
-        """One chunk; of several parts, each stands behind its length."""
+        """Write one chunk; if it has several parts, each follows its length."""
         payload, prefix = b"", b"" if label is None else bytes([label])
         sizes = []
         for _, content in parts:
@@ -58,7 +58,7 @@ class Writer:
 def write_mixed(
     chance: random.Random, messages: Sequence[wire.Message], style: str, dv: int, mask: bytes
 ) -> tuple[Writer, list[Truth]]:
-    """The messages in chunks of at most `dv` bytes of theirs, those of different ways mixed at random."""
+    """Write the messages in chunks of at most `dv` payload bytes; messages of different levels alternate at random."""
     writer = Writer(mask)
     truths = [Truth(message) for message in messages]
     waiting: dict[int, list[Truth]] = {}
@@ -118,7 +118,7 @@ def _one(
 def stream_in_segments(
     data: bytes, edges: Sequence[int], hole: tuple[int, int] = (0, 0), from_start: bool = True
 ) -> Stream:
-    """Cut at these places; the segment that begins at n is seen at time n + 1; the hole's bytes never are."""
+    """Cut the stream at these places. The segment at n is seen at time n + 1; the hole's bytes are never seen."""
     low, high = hole
     cuts = sorted({0, len(data), low, high, *(edge % (len(data) + 1) for edge in edges)})
     pieces = [(a, b) for a, b in pairwise(cuts) if not (low <= a and b <= high and low < high)]

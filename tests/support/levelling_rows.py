@@ -1,4 +1,4 @@
-"""Rows as cells of a levelled Publish/Subscribe map give them, with numbers whose truth is known: all checks hold."""
+"""Rows like those of the cells of a levelled Publish/Subscribe map, with known numbers: all checks hold."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,7 +41,7 @@ Change = Callable[[Row], Row]
 
 
 def total_rows() -> Iterator[Row]:
-    """Before and after, by each reading."""
+    """Rows before and after levelling, for each reading of the paper."""
     for differing in ({}, *OTHERS):
         for trial in range(TRIALS):
             for when, values in WHEN.items():
@@ -50,7 +50,7 @@ def total_rows() -> Iterator[Row]:
 
 
 def moment_rows() -> Iterator[Row]:
-    """Of the usual reading, by both ways to give an area away."""
+    """Rows of the default reading, for both ways to give an area away."""
     for give in ("both", "left"):
         for trial in range(TRIALS):
             for at, values in zip((0, 500, 1_000), [*WHEN.values(), WHEN["after"]], strict=True):
@@ -70,7 +70,7 @@ def histogram_rows() -> Iterator[Row]:
 
 
 def ogawa_means(changed: Change | None = None) -> tuple[list[Row], ...]:
-    """Totals, nodes, histogram and moments as the figures want them; `changed` is applied to the totals."""
+    """Totals, nodes, histogram and moments as the figures need them; `changed` is applied to the totals."""
     totals = (_judged(changed(row) if changed else row) for row in total_rows())
     return (
         averaged(totals, (*READING, "when"), VALUES),

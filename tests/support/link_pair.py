@@ -35,7 +35,7 @@ def title(variant: Method) -> str:
 
 
 class End:
-    """One end of the pair: its link, and what came over it."""
+    """One end of the pair: its link, and the messages that it received."""
 
     def __init__(self, method: LinkMethod, connection: LinkConnection, udp_acks: LinkAcks | None):
         scheduler, assembler = method.scheduler(), method.assembler()
@@ -55,7 +55,7 @@ class End:
 
 @asynccontextmanager
 async def link_pair(variant: Method) -> AsyncIterator[tuple[End, End]]:
-    """The guest's end and the broker's end."""
+    """The client's end and the broker's end."""
     method = LinkMethod(variant)
     arrived: asyncio.Future[IncomingConnection] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()

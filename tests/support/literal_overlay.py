@@ -1,4 +1,4 @@
-"""Overlays by the letter, one peer, one hop and one comparison at a time: what the fast ones are held against."""
+"""Overlays written literally, one peer, one hop and one comparison at a time: the fast ones are compared with them."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from nodes.protocol.skipgraph_messages import Contact
 BITS = 64
 Lists = list[
     dict[int, tuple[int | None, int | None]]
-]  # of each level: of each peer, left and right
+]  # for each level and each peer: left and right neighbour
 
 
 def shared(one: int, other: int) -> int:
-    """Leading bits that two vectors share."""
+    """The number of leading bits that two vectors share."""
     return BITS - (one ^ other).bit_length()
 
 
 def lists(owners: Sequence[int], vectors: Sequence[int]) -> Lists:
-    """Each level's lists, each made by looking at everybody."""
+    """The lists of each level, each made by comparing all peers."""
     levels: Lists = []
     for level in range(BITS + 1):
         links = {}
@@ -41,12 +41,12 @@ def lists(owners: Sequence[int], vectors: Sequence[int]) -> Lists:
 
 
 def neighbours(levels: Lists, peer: int) -> set[int]:
-    """Of all levels."""
+    """The neighbours of a peer in all levels."""
     return {near for links in levels for near in links[peer] if near is not None}
 
 
 def flood(levels: Lists, start: int) -> tuple[dict[int, int], int]:
-    """Hops of the first copy to each, and how many copies are sent."""
+    """Hops of the first copy to each peer, and the number of copies sent."""
     hops = {start: 0}
     sent = 0
     waiting: deque[tuple[int, int | None]] = deque([(start, None)])
@@ -61,7 +61,7 @@ def flood(levels: Lists, start: int) -> tuple[dict[int, int], int]:
 
 
 def search(levels: Lists, start: int, goal: int) -> list[int]:
-    """The way of a search: from the highest level down, as far as possible without passing the goal."""
+    """The path of a search: from the highest level down, as far as possible without passing the target."""
     way = [start]
     for links in reversed(levels):
         while way[-1] != goal:
@@ -74,7 +74,7 @@ def search(levels: Lists, start: int, goal: int) -> list[int]:
 
 
 def split(levels: Lists, start: int, low: int, high: int) -> dict[int, list[int]]:
-    """The ways of a message that everyone in `low` to `high` gets, divided as the message protocol divides it."""
+    """The paths of a message to all peers from `low` to `high`, split as the message protocol splits it."""
     ways = {start: [start]}
     waiting = [(start, _key(low), _key(high + 1))]
     while waiting:
@@ -92,7 +92,7 @@ def _key(peer: int) -> bytes:
 
 
 def wanted_vectors(bits: int, own: int, priority: int) -> list[int]:
-    """PSG-TBPS: the vectors that should start."""
+    """PSG-TBPS: the vectors of the nodes that should start."""
     space = 2**bits
     count = max(1, int(1 + (space / 4 - 1) * (priority - 1) / 4))
     return [(own + number * (space // count)) % space for number in range(count)]
@@ -101,7 +101,7 @@ def wanted_vectors(bits: int, own: int, priority: int) -> list[int]:
 def support_nodes(
     prefixes: Sequence[int], bits: int, publisher: int, priority: int, take_next: bool
 ) -> list[int]:
-    """PSG-TBPS: who starts, slot by slot, looking upward through the whole space for each."""
+    """PSG-TBPS: the nodes that start, found slot by slot by looking upward through the whole key space."""
     starts = [publisher]
     own = prefixes[publisher]
     in_order = sorted(range(len(prefixes)), key=lambda peer: (prefixes[peer], peer))

@@ -1,4 +1,4 @@
-"""The brokers of a real lab, asked for their graph while they live; and what its nodes' logs say of publications."""
+"""Ask the brokers of a real lab for their graph while they run, and read the publications in its nodes' logs."""
 
 import json
 from collections import Counter
@@ -13,7 +13,7 @@ from told_graph import sorted_links, told_links
 
 
 def ask(lab: str, names: Iterable[str], question: str) -> dict[str, dict[str, Any]]:
-    """The answers of those who are alive, by name."""
+    """The answers of the nodes that are alive, by name."""
     place = LabPlace.of(lab)
     return request_all({name: place.node_control(name) for name in names}, {"do": question})
 
@@ -27,14 +27,14 @@ def overlay_is_whole(lab: str, brokers: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the logs of a run tell: publications by id, and how often each subscriber's application got each."""
+    """Publications in the logs of a run, by id, and how often each subscriber's application got each."""
 
     published: dict[str, dict[str, Any]]
     handed: Counter[tuple[str, str]]  # subscriber and id
 
     @classmethod
     def by(cls, run_folder: Path) -> "Told":
-        """All nodes of the run."""
+        """Read the logs of all nodes of the run."""
         events = [
             json.loads(line)
             for log in (run_folder / "logs").glob("*.jsonl")
@@ -45,7 +45,7 @@ class Told:
         return cls(published, handed)
 
     def missing(self, topics: dict[str, set[str]], level: int) -> list[tuple[str, str]]:
-        """Of this level: who (subscribers and what they want) was not handed what."""
+        """Publications of this level that were not handed to a subscriber which wants them."""
         return [
             (subscriber, identity)
             for subscriber, wanted in topics.items()
@@ -55,5 +55,5 @@ class Told:
         ]
 
     def twice(self) -> list[tuple[str, str]]:
-        """What was handed to an application more than once."""
+        """Publications that were handed to an application more than once."""
         return [pair for pair, times in self.handed.items() if times > 1]

@@ -1,4 +1,4 @@
-"""Nodes as real processes on the loopback, for the tests that talk with them."""
+"""Nodes as real processes on the loopback, for tests that talk to them."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ SECRET = "of the slope"
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """Wait for something to become true; what it was."""
+    """Wait until `condition` returns something true, and return that."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if value := true():
@@ -89,7 +89,7 @@ class RunningNode:
 
 
 class Lab:
-    """Nodes that belong together; all end with the test."""
+    """Nodes that belong together; all of them end with the test."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -127,7 +127,7 @@ class Lab:
     def trio(
         self, others: Sequence[Mapping[str, Any]] = (), **config: Any
     ) -> tuple[RunningNode, RunningNode, RunningNode]:
-        """A broker that knows of others, a sensor and a subscriber, all ready; the configuration is for all three."""
+        """A broker that knows others, a sensor and a subscriber, all ready; the configuration applies to all three."""
         broker = self.node("broker", "b1", brokers=others, **config)
         sensor = self.node("sensor", "s1", **config)
         subscriber = self.node("subscriber", "c1", topics=["alert"], **config)
@@ -148,12 +148,12 @@ def received(node: RunningNode) -> list[str]:
 
 
 def card(name: str, secret: str = SECRET) -> Identity:
-    """What a guest of the lab says of itself."""
+    """The HELLO of a client of the lab."""
     return Identity(name, 99, "slope", secret.encode())
 
 
 def introduce(line: ClientConnection, name: str, broker: str = "b1") -> None:
-    """Say HELLO, hear HELLO, give the proof."""
+    """Send HELLO, receive HELLO, send the proof."""
     caller = Caller(card(name), broker, new_nonce())
     line.send(caller.first())
     line.send(caller.answer(line.recv(timeout=PATIENCE_S)))

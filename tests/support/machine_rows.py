@@ -11,7 +11,7 @@ PLAYED_NS = START_NS + 1_000 * MS  # when the scenario of a StarRun begins; it e
 
 
 def machine_row(second: float, **changes: Any) -> dict[str, Any]:
-    """A quiet second that begins so long after the scenario's start."""
+    """The row of an idle second that begins this long after the scenario's start."""
     return {
         "t": PLAYED_NS + round((second + 1) * 1e9),
         "span_s": 1.0,

@@ -1,6 +1,6 @@
-"""Brokers of the Z-order map in virtual time, in a space of few points, and who serves what at every moment.
+"""Brokers of the Z-order map in virtual time, in a space of few points, and which broker serves each point.
 
-Places lie on a grid of 8 by 8, so that any two things may well happen at the same point.
+Places lie on a grid of 8 by 8, so that events and areas often meet at the same point.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,24 +20,24 @@ ALL_CELLS: tuple[Cell, ...] = tuple((x, y) for x in range(SIDE) for y in range(S
 
 
 def place_of(cell: Cell) -> tuple[int, int]:
-    """Its coordinates on the wire."""
+    """The coordinates of the cell on the wire."""
     return cell[0] * STEP, cell[1] * STEP
 
 
 def point_of(cell: Cell) -> int:
-    """Where it lies on the curve."""
+    """The position of the cell on the curve."""
     return interleave(place_of(cell), BITS)
 
 
 def box_of(low: Cell, high: Cell) -> Box:
-    """All from one cell to the other, whichever corners they are."""
+    """The box between two cells, whichever corners they are."""
     least = min(low[0], high[0]), min(low[1], high[1])
     most = max(low[0], high[0]), max(low[1], high[1])
     return Box(place_of(least), place_of(most))
 
 
 class MapNetwork(TopicNetwork):
-    """Brokers by number; every one knows the way in by the others."""
+    """Brokers by number; every broker joins through the others."""
 
     def __init__(self, seed: int, parameters: Mapping[str, Any] | None = None, **how: Any) -> None:
         super().__init__("zorder-map", seed, {"level_s": 0, **(parameters or {})}, **how)
@@ -45,7 +45,7 @@ class MapNetwork(TopicNetwork):
         self.most_servers = 0  # of one point at one moment
         self._leaving: set[int] = set()
         self._left_at: dict[int, float] = {}
-        self._served: dict[int, Spans] = {}  # as it was when it was looked at last
+        self._served: dict[int, Spans] = {}  # the spans of each broker at the last check
 
     def act(self, number: int, actions: Iterable[Any]) -> None:
         super().act(number, actions)
@@ -65,7 +65,7 @@ class MapNetwork(TopicNetwork):
                 self.crash(number)
 
     def servers(self) -> dict[int, list[int]]:
-        """Who serves each point."""
+        """The brokers that serve each point."""
         served = {number: node.holdings.served for number, node in self.nodes.items()}
         return {
             point: [number for number, spans in served.items() if point in spans]
@@ -73,14 +73,14 @@ class MapNetwork(TopicNetwork):
         }
 
     def present(self) -> list[int]:
-        """Brokers that are there, and not about to leave."""
+        """Brokers that run and are not about to leave."""
         return [number for number in self.nodes if number not in self._leaving]
 
     def join(self, number: int) -> None:
         self.start(number, sorted(self.present())[:3])
 
     def leave(self, number: int) -> None:
-        """In order: when it is out it still helps those who do not know so yet, and is gone a while later."""
+        """Let a broker leave in order. It still answers brokers that do not know so yet, and stops a while later."""
         self.subscribed = {entry for entry in self.subscribed if entry[0] != number}
         self._leaving.add(number)
         self.act(number, self.nodes[number].leave(self.now))
@@ -91,7 +91,7 @@ class MapNetwork(TopicNetwork):
     def publish_at(
         self, number: int, topic: str, cell: Cell | None, priority: int = 3, flags: int = 0
     ) -> Message:
-        """The publication; `cell` is where it happened, if anywhere."""
+        """Publish; `cell` is the place of the event, if it has one."""
         self._published += 1
         message = Message(
             Kind.PUBLISH,
@@ -109,7 +109,7 @@ class MapNetwork(TopicNetwork):
         return message
 
     def wanting(self, message: Message) -> set[int]:
-        """The brokers whose confirmed interests want it, by looking at all of them."""
+        """The brokers whose confirmed interests match, found by comparing all of them."""
         return {number for number, text in self.subscribed if parse(text).wants(message)}
 
     def unknown(self) -> list[tuple[int, str, int]]:
@@ -131,6 +131,6 @@ class MapNetwork(TopicNetwork):
 
 
 def known_by(node: Any) -> set[tuple[int, str]]:
-    """The interests that a broker has in its registry: of whom, and which."""
+    """The interests in the registry of a broker: whose they are, and which."""
     everywhere = node.registry.meeting(node.holdings.concerned())
     return {(entry.broker, entry.text) for entry in everywhere if entry.wanted}

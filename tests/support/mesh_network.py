@@ -1,6 +1,6 @@
 """Brokers, sensors and subscribers in one process and virtual time: their real cores, and links between them.
 
-Links are made on demand, carry messages in order, take their time, and break. All by a seed.
+Links are made on demand, carry messages in order, take their time, and break. A seed decides all chance.
 """
 
 from collections import Counter
@@ -31,12 +31,12 @@ from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 NOTICE_S = 0.3  # until a node knows that a link is gone
 DIAL_S = 0.2  # until it knows that nobody answers
 SEEDS = 3  # as a lab has them
-RETRY_S = 0.5  # between two tries of a guest
+RETRY_S = 0.5  # between two attempts of a client to connect
 
 
 @dataclass(eq=False)
 class Link:
-    """Two nodes are connected; what is under way when it breaks is lost."""
+    """Two nodes are connected; messages on the way are lost when the link breaks."""
 
     ends: tuple[str, str]
     whole: bool = True
@@ -64,17 +64,17 @@ class MeshNetwork:
         self.now = 0.0
         self.names = tuple(BrokerName(f"b{number}", number) for number in range(1, brokers + 1))
         self.cores: dict[str, Any] = {}
-        self.links: dict[str, dict[str, Link]] = {}  # node -> peer -> as this node sees it
-        self.homes: dict[str, list[str]] = {}  # guest -> brokers, in the order in which it tries
-        self.delivered: Counter[tuple[str, int]] = Counter()  # guest, message id
+        self.links: dict[str, dict[str, Link]] = {}  # node -> peer -> link, as this node knows it
+        self.homes: dict[str, list[str]] = {}  # client -> brokers, in the order of its attempts
+        self.delivered: Counter[tuple[str, int]] = Counter()  # client, message id
         self.duplicates = 0
         self.taken: set[int] = set()
         self.refused: list[tuple[str, Refuse]] = []
         self.notes: list[tuple[str, Note]] = []
         self.passed: list[tuple[str, str, Message]] = []  # sender, receiver, message
-        self.isolated: set[str] = set()  # brokers whose lines to others are dead
-        self.beyond: set[str] = set()  # brokers on one side of a gap that no line crosses
-        self.slow: dict[frozenset[str], float] = {}  # links on which everything takes so long
+        self.isolated: set[str] = set()  # brokers whose links to other brokers are dead
+        self.beyond: set[str] = set()  # brokers on one side of a partition that no link crosses
+        self.slow: dict[frozenset[str], float] = {}  # delay of every message on these links
         self._dialling: dict[tuple[str, str], list[Message]] = {}
         self._to_do: list[tuple[float, int, Callable[[], None]]] = []
         self._planned: dict[str, float] = {}
@@ -82,10 +82,10 @@ class MeshNetwork:
         for broker in self.names:
             self.start(broker.name)
 
-    # Who is there
+    # Nodes
 
     def start(self, name: str) -> None:
-        """A broker, perhaps anew."""
+        """Start a broker, perhaps again."""
         me = next(broker for broker in self.names if broker.name == name)
         others = tuple(broker for broker in self.names if broker != me)
         seeds = tuple(broker for broker in self.names[:SEEDS] if broker != me)
@@ -95,7 +95,7 @@ class MeshNetwork:
         self._begin(name, METHODS[self.method](station, self.parameters, random))
 
     def join(self, name: str, number: int, topics: Iterable[str], homes: Iterable[str]) -> Edge:
-        """A sensor or subscriber, which tries these brokers."""
+        """Start a sensor or subscriber, which tries these brokers."""
         self.homes[name] = list(homes)
         names = {broker.name: broker for broker in self.names}
         station = Station(name, number, tuple(names[home] for home in self.homes[name]))
@@ -115,19 +115,19 @@ class MeshNetwork:
         return [broker.name for broker in self.names if broker.name in self.cores]
 
     def kill(self, name: str) -> None:
-        """Gone without a word."""
+        """Stop the node without notice to anybody."""
         del self.cores[name]
         for link in self.links.pop(name).values():
             self._break(link)
 
     def leave(self, name: str) -> None:
-        """A broker is told to stop: its guests are sent away, it hands over, and ends."""
+        """Let a broker stop in order: it disconnects its clients, hands over, and ends."""
         self.act(name, self.cores[name].leave(self.now))
         for guest in [peer for peer in self.links[name] if peer in self.homes]:
             self.move(guest)
 
     def move(self, guest: str, home: str | None = None) -> None:
-        """The guest's link breaks, and it goes elsewhere; by default, to the next on its list."""
+        """Break the client's link, so that it attaches to another broker; by default, to the next on its list."""
         homes = self.homes[guest]
         self.homes[guest] = homes[1:] + homes[:1] if home is None else [home, *homes]
         for link in list(self.links[guest].values()):
@@ -139,13 +139,13 @@ class MeshNetwork:
             self._break(link)
 
     def isolate(self, name: str) -> None:
-        """No other broker can reach this one, nor it them, until it is no longer among the isolated."""
+        """Cut all links between this broker and others, until it is removed from `isolated`."""
         self.isolated.add(name)
         for peer in [peer for peer in self.links[name] if peer not in self.homes]:
             self.cut(name, peer)
 
     def split(self, *names: str) -> None:
-        """No line between these brokers and the others works any more, until nobody is `beyond`."""
+        """Cut all links between these brokers and the others, until `beyond` is empty."""
         self.beyond = set(names)
         for name in self.beyond & self.cores.keys():
             for peer in [peer for peer in self.links[name] if peer not in self.homes]:
@@ -156,7 +156,7 @@ class MeshNetwork:
         apart = (one in self.beyond) != (other in self.beyond)
         return not apart and not self.isolated & {one, other}
 
-    # What guests do
+    # Clients
 
     def publish(
         self,
@@ -166,7 +166,7 @@ class MeshNetwork:
         priority: int = 5,
         place: tuple[int, ...] = (),
     ) -> int:
-        """Its message id."""
+        """Publish; return the message id."""
         identity = message_id(self.cores[name]._station.number, counter)
         message = Message(
             Kind.PUBLISH,
@@ -185,7 +185,7 @@ class MeshNetwork:
     # Time
 
     def run(self, seconds: float) -> None:
-        """Let time pass, with all that happens in it."""
+        """Let this much time pass, and process all events in it."""
         end = self.now + seconds
         while self._to_do and self._to_do[0][0] <= end:
             moment, _, happen = heappop(self._to_do)
@@ -298,7 +298,7 @@ class MeshNetwork:
             self._seek(name)
 
     def _seek(self, guest: str) -> None:
-        """Connect with the first broker of the list that lives; the tried ones go to its end."""
+        """Connect with the first broker of the list that runs; move brokers that were tried to its end."""
         if guest not in self.cores or self.links[guest]:
             return
         homes = self.homes[guest]

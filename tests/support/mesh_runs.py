@@ -1,4 +1,4 @@
-"""Run folders with many brokers, made up message by message: a test tells what is sent when, and knows the truth.
+"""Run folders with many brokers, made up message by message: a test decides what is sent when, and knows the truth.
 
     mesh = MeshRun(brokers=("a", "b"), sensors=("slope",), towns={"east": ("alert",)})
     mesh.link("slope", "a", 0); mesh.link("a", "b", 10); mesh.link("east", "b", 20)
@@ -36,11 +36,11 @@ class Sent(NamedTuple):
 
 @dataclass
 class MeshRun:
-    """A lab whose links, messages and deaths are told one by one."""
+    """A lab whose links, messages and deaths the test adds one by one."""
 
     brokers: tuple[str, ...]
     sensors: tuple[str, ...]
-    towns: Mapping[str, tuple[str, ...]]  # what each wants
+    towns: Mapping[str, tuple[str, ...]]  # the topics that each one wants
     overlay: str = "sg-tbps"
     delay_ns: int = 5 * MS
     captures: Captures = field(default_factory=Captures)
@@ -68,14 +68,14 @@ class MeshRun:
         return "sensor" if name in self.sensors else "subscriber"
 
     def log(self, name: str, at_ms: float, event: str, **more: Any) -> None:
-        """A line of a node's log."""
+        """Add a line to a node's log."""
         self._log_ns(name, START_NS + round(at_ms * MS), event, **more)
 
     def _log_ns(self, name: str, t: int, event: str, **more: Any) -> None:
         self.logs[name].append({"t": t, "node": name, "event": event, **more})
 
     def link(self, client: str, server: str, at_ms: float) -> None:
-        """A new connection with HELLO both ways; an older one between the two is used no more."""
+        """Open a new connection with HELLO in both directions; an older one between the two nodes is no longer used."""
         self.opened += 1
         line = Line(
             self.captures,
@@ -95,7 +95,7 @@ class MeshRun:
             self.say(client, server, wire.Message(wire.Kind.SUBSCRIBE, topic=topic), at_ms + 61)
 
     def say(self, src: str, dst: str, message: wire.Message, at_ms: float) -> int:
-        """One message over the link between the two; when its last byte is at `dst`."""
+        """Send one message over the link between the two nodes; return when its last byte is at `dst`."""
         return self._say_ns(src, dst, message, START_NS + round(at_ms * MS))
 
     def _say_ns(self, src: str, dst: str, message: wire.Message, at_ns: int) -> int:
@@ -117,7 +117,7 @@ class MeshRun:
         size: int = 200,
         flags: int = 0,
     ) -> wire.Message:
-        """A publication, in the sensor's log; nothing is sent yet."""
+        """Write a publication to the sensor's log; nothing is sent yet."""
         self.counters[sensor] += 1
         number = self.hosts[sensor].number
         identity = wire.message_id(number, self.counters[sensor])
@@ -138,9 +138,10 @@ class MeshRun:
     def pass_on(
         self, message: wire.Message, *way: str, at_ms: float | None = None, routing: bytes = b""
     ) -> int:
-        """From node to node along this way, from `at_ms` on or as soon as the first of them has it; when it is there.
+        """Pass the publication from node to node along this path; return when it has arrived at the last one.
 
-        A copy between brokers carries the routing section. The last node, if it is a town, logs that it got it.
+        It leaves at `at_ms`, or as soon as the first node has it. A copy between brokers carries the routing section.
+        The last node, if it is a town, logs that it received the copy.
         """
         identity = f"{message.message_id:016x}"
         began = self.arrivals.get((identity, way[0]), message.published_ns)
@@ -156,19 +157,19 @@ class MeshRun:
         return at_ns
 
     def hand(self, message: wire.Message, town: str, at_ns: int, event: str = "receive") -> None:
-        """The town's application got it; `duplicate`: it was held back."""
+        """Log that the town's application got the publication; `duplicate`: it was suppressed instead."""
         more = {"hops": 2, "published_ns": message.published_ns, "origin": message.origin}
         about = {"topic": message.topic, "priority": message.priority, "size": len(message.payload)}
         self._log_ns(town, at_ns, event, id=f"{message.message_id:016x}", **about, **more)
 
     def deliver(self, message: wire.Message, *way: str, **how: Any) -> int:
-        """`pass_on` to a town, whose application gets it."""
+        """`pass_on` to a town, and hand the publication to its application."""
         at_ns = self.pass_on(message, *way, **how)
         self.hand(message, way[-1], at_ns)
         return at_ns
 
     def write(self, folder: Path, dead: tuple[str, ...] = (), **manifest: Any) -> None:
-        """Make the run folder; all but the dead stop in order at the end."""
+        """Write the run folder; all nodes but the dead ones stop in order at the end."""
         (folder / "pcap").mkdir(parents=True)
         (folder / "logs").mkdir()
         for name in self.hosts:

@@ -1,7 +1,7 @@
-"""Stories of crashes, broken links, cut off brokers and moves, played with the real cores of an overlay.
+"""Sequences of crashes, broken links, isolated brokers and moves, played with the real cores of an overlay.
 
-A publication with custody reaches every subscriber that was confirmed before it was made, wherever that one is now,
-and each application gets it once. When it is quiet, nobody has a duty left, and the sensors know.
+A publication with custody reaches every subscriber that was confirmed before it was made, wherever that subscriber is
+now, and each application gets it once. When the network is quiet, no acknowledgement is pending, and the sensors know.
 """
 
 from random import Random
@@ -43,8 +43,8 @@ class MeshStories(RuleBasedStateMachine):
     def begin(self, seed: int, method: str, slowest: float, begin: float) -> None:
         self.random = Random(seed)
         self.network = MeshNetwork(method, seed, len(BROKERS), slowest=slowest, dimensions=2)
-        self.published: dict[int, set[str]] = {}  # message id -> who must get it
-        self.confirmed: set[tuple[str, str]] = set()  # at some time so far
+        self.published: dict[int, set[str]] = {}  # message id -> subscribers that must get it
+        self.confirmed: set[tuple[str, str]] = set()  # confirmed at some time so far
         for number, (name, topics) in enumerate(SENSORS.items(), 101):
             sensor = self.network.join(name, number, [], self.homes())
             self.network.act(name, sensor.advertise(topics, 0.0))
@@ -98,7 +98,7 @@ class MeshStories(RuleBasedStateMachine):
     @precondition(lambda self: len(self.network.alive()) > len(BROKERS) - MOST_DOWN)
     @rule(broker=brokers)
     def leave(self, broker: str) -> None:
-        """In order; and it comes back."""
+        """Let a broker leave in order, and start it again."""
         if broker in self.network.cores:
             self.network.leave(broker)
             self.run(3.0)
@@ -117,7 +117,7 @@ class MeshStories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Much at once: what single steps seldom make."""
+        """Let much happen at once: single steps seldom make that."""
         random = Random(seed)
         for _ in range(12):
             broker, sensor = random.choice(BROKERS), random.choice(sorted(SENSORS))

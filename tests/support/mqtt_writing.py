@@ -1,4 +1,4 @@
-"""MQTT control packets, written from the standard (3.1.1 and 5) without a line of the reader's."""
+"""MQTT control packets, written from the standard (3.1.1 and 5) without any code of our reader."""
 
 import struct
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MqttMessage:
-    """A publication. `alias`: the number that stands for its topic, sent along (version 5)."""
+    """A publication. `alias`: the number that stands for its topic, sent with it (version 5)."""
 
     topic: str
     payload: bytes
@@ -21,7 +21,7 @@ class MqttMessage:
 
 
 def varying(number: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """A variable byte integer: seven bits a byte, the lowest first."""
     out = b""
     while True:
         number, digit = divmod(number, 128)
@@ -85,5 +85,5 @@ def publish(version: int, message: MqttMessage) -> bytes:
 
 
 def conversation(version: int, sent: Iterable[MqttMessage]) -> bytes:
-    """All that a client sends."""
+    """Everything that a client sends."""
     return connect(version) + b"".join(publish(version, message) for message in sent) + PING + BYE

@@ -1,4 +1,4 @@
-"""A narrow line in front of a port: everything that goes through it goes at so many bytes a second, each way."""
+"""A narrow link in front of a port: it passes this many bytes a second in each direction."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ PIECE = 4096
 
 
 class NarrowLine:
-    """Listens on `port` and passes each connection on to `target`, slowly."""
+    """Listen on `port` and forward each connection to `target`, slowly."""
 
     def __init__(self, target: int, bytes_per_s: int) -> None:
         self._target = target

@@ -1,7 +1,7 @@
 """Which network namespaces of a test are still in use.
 
-The kernel gives a namespace's number again as soon as it is gone, and other tests run side by side: who began to live
-under a number after our last process was seen there is somebody else's.
+The kernel reuses a namespace's number as soon as the namespace is gone, and other tests run in parallel. A process that
+began under a number after our last process was seen there belongs to somebody else.
 """
 
 import os
@@ -21,7 +21,7 @@ class SeenNamespaces:
         self.note(pids)
 
     def note(self, pids: Iterable[int]) -> None:
-        """These processes are ours."""
+        """Record that these processes are ours."""
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         self._last_seen |= {name: now for pid in pids if (name := _namespace(pid)) is not None}
 
@@ -29,7 +29,7 @@ class SeenNamespaces:
         return len(self._last_seen)
 
     def still_held(self) -> set[str]:
-        """Those in which a process lives that was there with ours; our own namespace does not count."""
+        """Namespaces with a living process that was there together with ours; our own namespace does not count."""
         home = _namespace(os.getpid())
         pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
         return {name for pid in pids if (name := self._held_by(pid)) is not None and name != home}

@@ -9,7 +9,7 @@ from typing import Any
 from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.protocol.skipgraph_messages import VECTOR_BITS
 
-RESTLESS_S = 1.0  # idle period of nodes that look after their neighbours all the time
+RESTLESS_S = 1.0  # idle period of nodes that check their neighbours all the time
 STORM = 1_000_000  # messages: more than any test sends, unless nodes answer each other without end
 
 
@@ -38,7 +38,7 @@ class OverlayNetwork:
         self._count = 0
 
     def act(self, number: int, actions: Iterable[Any]) -> None:
-        """Carry out what a node wants."""
+        """Carry out the actions of a node."""
         for action in actions:
             if not hasattr(action, "node") or not hasattr(action, "message"):
                 self.told.append((number, action))
@@ -55,18 +55,18 @@ class OverlayNetwork:
         self._plan(number)
 
     def release(self) -> None:
-        """What was held arrives now."""
+        """Deliver the held messages now."""
         self.holds = lambda message: False
         for sender, receiver, message in self._held:
             self._push(self.now, receiver, (sender, message))
         self._held.clear()
 
     def crash(self, number: int) -> None:
-        """Gone without a word."""
+        """Stop the node without notice to anybody."""
         del self.nodes[number]
 
     def run(self, seconds: float) -> None:
-        """Let time pass, with all that happens in it."""
+        """Let this much time pass, and process all events in it."""
         end = self.now + seconds
         while self._to_do and self._to_do[0][0] <= end:
             moment, _, number, arrival = heappop(self._to_do)
@@ -118,13 +118,13 @@ def graph_node(
 
 
 def tell_of_death(network: OverlayNetwork, number: int, dead: int) -> None:
-    """The shell of a node has found out that another one is dead."""
+    """Report a death to a node, as its shell does when it has found out."""
     if number in network.nodes:
         network.act(number, network.nodes[number].on_peer_lost(dead, network.now))
 
 
 def expected_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
-    """By sorting: for each key, left and right neighbour (keys) in each level, until its node is alone."""
+    """By sorting: for each key, left and right neighbour (keys) in each level, until its node is alone there."""
     owners = {key: node for node in nodes for key in node.own_keys()}
     vectors = {key: peer.me.vector for key, node in owners.items() if (peer := node.peer(key))}
     links: dict[bytes, list[tuple[Any, Any]]] = {key: [] for key in owners}
@@ -151,7 +151,7 @@ def all_settled(nodes: Iterable[SkipGraphNode]) -> bool:
 
 
 def actual_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
-    """As the nodes have them."""
+    """The links that the nodes have."""
     links = {}
     for node in nodes:
         for key in node.own_keys():

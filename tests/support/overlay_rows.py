@@ -1,4 +1,4 @@
-"""Rows as cells on converged overlays give them, with numbers whose truth is known: all checks hold."""
+"""Rows like those of cells on converged overlays, with known numbers: all checks hold."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, stdev
@@ -22,7 +22,7 @@ SCRIBE_PATH = {1_000: 8.0, 10_000: 11.0, 100_000: 14.0}
 def topic_rows(
     sizes: Sequence[int] = (1_000, 10_000), trials: int = 3, methods: Sequence[str] = ()
 ) -> Iterator[Row]:
-    """For each pattern, size and trial all methods that are wanted (none named: all)."""
+    """Rows of all wanted methods (none named: all) for each pattern, size and trial."""
     for pattern in PATTERNS:
         for nodes in sizes:
             for trial in range(trials):
@@ -82,7 +82,7 @@ def _topic_row(pattern: str, nodes: int, trial: int, row: Row) -> Row:
 
 
 def table_rows(subscribers: Sequence[int] = (10, 40, 160, 640), trials: int = 3) -> Iterator[Row]:
-    """Of the experiment with adaptive tables."""
+    """Rows of the experiment with adaptive tables."""
     for count in subscribers:
         path = 1.0 if count <= 50 else 2.0 + count / 1_000
         for trial in range(trials):
@@ -108,7 +108,7 @@ def table_rows(subscribers: Sequence[int] = (10, 40, 160, 640), trials: int = 3)
 
 
 def load_rows(groups: int = 5, trials: int = 2) -> Iterator[Row]:
-    """Of the experiment on fairness: who forwards more receives more in SG-TBPS only."""
+    """Rows of the experiment on fairness: a node that forwards more receives more in SG-TBPS only."""
     for method in ("sg-tbps", "scribe"):
         for trial in range(trials):
             for group in range(groups):
@@ -124,7 +124,7 @@ def load_rows(groups: int = 5, trials: int = 2) -> Iterator[Row]:
 
 
 def load_total_rows(trials: int = 2) -> Iterator[Row]:
-    """One for each method and trial."""
+    """One row for each method and trial."""
     for method, correlation, idle in (("sg-tbps", 0.8, 40_000), ("scribe", 0.01, 0)):
         for trial in range(trials):
             yield {
@@ -148,7 +148,7 @@ LOADS = {  # of the methods of Kawakami 2016 at 100 nodes: SL, fairness, message
 
 
 def collection_rows(sizes: Sequence[int] = (100, 200), trials: int = 2) -> Iterator[Row]:
-    """Of the experiment on collecting periodic data."""
+    """Rows of the experiment on collecting periodic data."""
     for nodes in sizes:
         scale = nodes / 100
         for trial in range(trials):
@@ -173,7 +173,7 @@ def collection_rows(sizes: Sequence[int] = (100, 200), trials: int = 2) -> Itera
 
 
 def averaged(rows: Iterable[Row], by: Sequence[str], values: Sequence[str]) -> list[Row]:
-    """What Spark makes of them: means over trials, in order."""
+    """The rows as Spark aggregates them: means over trials, in order."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
@@ -192,7 +192,7 @@ def _spread(values: Sequence[float]) -> Row:
 
 
 def kita_means(**changed: Callable[[Row], Row]) -> tuple[list[Row], list[Row]]:
-    """Topics and tables as the figures of Kita 2025 want them; `changed` is applied to the rows of a table."""
+    """Topics and tables as the figures of Kita 2025 need them; `changed` is applied to the rows of a table."""
     topics = topic_rows(methods=("sg-tbps", "psg-tbps", "fan-tbps"))
     return (
         averaged(
@@ -209,7 +209,7 @@ def kita_means(**changed: Callable[[Row], Row]) -> tuple[list[Row], list[Row]]:
 
 
 def banno_means(**changed: Callable[[Row], Row]) -> tuple[list[Row], list[Row], list[Row]]:
-    """Topics, load and its totals as the figures of Banno 2013 want them."""
+    """Topics, load and its totals as the figures of Banno 2013 need them."""
     topics = topic_rows(methods=("sg-tbps", "scribe"))
     return (
         averaged(
@@ -227,7 +227,7 @@ def banno_means(**changed: Callable[[Row], Row]) -> tuple[list[Row], list[Row], 
 
 
 def kawakami_means(changed: Callable[[Row], Row] | None = None) -> list[Row]:
-    """As the figures of Kawakami 2016 want them."""
+    """Rows as the figures of Kawakami 2016 need them."""
     rows = (
         {**row, "fairness": row["load"] ** 2 / (row["nodes"] * row["squares"])}
         for row in collection_rows()
@@ -245,7 +245,7 @@ def kawakami_means(changed: Callable[[Row], Row] | None = None) -> list[Row]:
 def kawakami_waited(
     changed: Callable[[Row], Row] | None = None, labs: Sequence[str] = ("real", "twin", "simulated")
 ) -> Waited:
-    """Of the experiment on waiting: longer waits are later, older, and cost less; real lines are a little later."""
+    """Rows of the experiment on waiting: longer waits mean later, older data and less cost; real links add delay."""
     rows = [
         {
             "lab": lab,

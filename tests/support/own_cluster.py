@@ -1,4 +1,4 @@
-"""A Spark cluster of one's own on loopback: a master, and workers whose Python has nothing of ours."""
+"""A Spark cluster of the test's own on loopback: a master, and workers whose Python has none of our packages."""
 
 import os
 import re
@@ -30,7 +30,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 
 def bare_python(folder: Path, more: tuple[str, ...] = ()) -> Path:
-    """A Python with numpy and pyarrow, whatever else is named, and nothing of ours."""
+    """A Python with numpy, pyarrow and the named packages, and none of ours."""
     home = folder / f"bare{len(more)}"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
     packages = Path(sysconfig.get_path("purelib"))
@@ -51,7 +51,7 @@ def bare_python(folder: Path, more: tuple[str, ...] = ()) -> Path:
 
 
 def spark_environment() -> dict[str, str]:
-    """For Spark's own commands."""
+    """The environment for Spark's own commands."""
     return {
         **os.environ,
         "JAVA_HOME": str(find_java().path),
@@ -62,7 +62,7 @@ def spark_environment() -> dict[str, str]:
 
 @contextmanager
 def own_cluster(folder: Path, workers: int = 1, cores: int = 2) -> Iterator[str]:
-    """The address of the master; all are ended with the block."""
+    """The address of the master; master and workers end with the block."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, role: str, *arguments: str) -> str:

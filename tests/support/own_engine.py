@@ -1,4 +1,4 @@
-"""A Docker engine of a test's own: other data, other socket, and nobody is hurt when it is killed."""
+"""A Docker engine of the test's own: with its own data and socket, so that killing it harms no other container."""
 
 import os
 import shutil
@@ -26,11 +26,11 @@ class OwnEngine:
 
     @property
     def address(self) -> str:
-        """For DOCKER_HOST."""
+        """The value for DOCKER_HOST."""
         return f"unix://{self.folder}/sock"
 
     def start(self, *flags: str) -> None:
-        """Also over the remains of a killed one."""
+        """Start the engine, also over the remains of a killed one."""
         for left in (self.folder / "pid", self.folder / "exec" / "containerd" / "containerd.pid"):
             left.unlink(missing_ok=True)
         command = ["dockerd", "--data-root", str(self.folder / "data")]
@@ -47,7 +47,7 @@ class OwnEngine:
         self._wait(self.answers)
 
     def kill(self) -> None:
-        """As a crash would: nothing is told, nothing is tidied up."""
+        """Kill the engine as a crash would: it notifies no process, and cleans nothing up."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -59,7 +59,7 @@ class OwnEngine:
         self._wait(lambda: pid not in self._helpers())
 
     def answers(self) -> bool:
-        """Whether one could work with it now."""
+        """Whether the engine answers requests now."""
         if self._process is not None:
             assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
         with socket.socket(socket.AF_UNIX) as line:
@@ -72,11 +72,11 @@ class OwnEngine:
                 return False
 
     def client(self) -> docker.DockerClient:
-        """To look at it; close it."""
+        """A client of this engine; the caller closes it."""
         return docker.DockerClient(self.address, timeout=60)
 
     def take_image(self, name: str, other: docker.DockerClient) -> None:
-        """Another engine's, as a file: nothing is built or pulled."""
+        """Load another engine's image from a file: nothing is built or pulled."""
         client = self.client()
         try:
             with tempfile.TemporaryFile(dir=self.folder) as archive:
@@ -88,7 +88,7 @@ class OwnEngine:
             client.close()
 
     def end(self) -> None:
-        """The engine, its containers and its folder go; nothing outside of it is touched."""
+        """Remove the engine, its containers and its folder; nothing outside of it is touched."""
         try:
             if self._process is None or self._process.poll() is not None:
                 self.start()

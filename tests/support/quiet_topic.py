@@ -18,7 +18,7 @@ TICK = 0.02  # every message takes as long, so the first arrival has come over t
 def quiet_topic(
     method: str, publishers: int, subscribers: int, seed: int = 1, **parameters: Any
 ) -> TopicNetwork:
-    """Publishers 0 to P - 1, then the subscribers; nobody comes or goes any more."""
+    """Publishers 0 to P - 1, then the subscribers; no node joins or leaves any more."""
     network = TopicNetwork(method, seed, parameters, fastest=TICK, slowest=TICK)
     for number in range(publishers + subscribers):
         network.start(number, [0])
@@ -30,10 +30,10 @@ def quiet_topic(
 
 
 def follow(network: TopicNetwork, publisher: int, priority: int = 1) -> tuple[dict[int, int], int]:
-    """Publish once: hops to each who got it, and how many messages brought it nearer to somebody.
+    """Publish once; return the hops to each receiver, and how many messages brought it nearer to a subscriber.
 
-    Others make sure that nobody stands before the first subscriber that a publisher knows: nobody does, when it is
-    quiet, but only the last publisher can tell.
+    Messages to keys before the first subscriber that a publisher knows do not count. Only the last publisher can know
+    that no subscriber is there, so the others send them to make sure.
     """
     before = len(network.publications())
     identity = network.publish(publisher, TOPIC, priority)
@@ -45,7 +45,7 @@ def follow(network: TopicNetwork, publisher: int, priority: int = 1) -> tuple[di
 
 
 def computed(network: TopicNetwork, publishers: int) -> Distances:
-    """Of the same keys and vectors."""
+    """Distances that the converged overlay computes for the same keys and vectors."""
     size = len(network.nodes)
     roles = [Role.PUBLISHER if number < publishers else Role.SUBSCRIBER for number in range(size)]
     peers = [

@@ -8,13 +8,13 @@ from nodes.delivery.base import Chunk
 from nodes.protocol import wire
 from synthetic_runs import frame
 
-ROOM = 1444  # of a WebSocket message that fills one packet toward a client, MTU 1500
+ROOM = 1444  # maximum payload of a WebSocket message in one packet to a client, MTU 1500
 
 
 def chunks_of(
     method: str, parameters: Mapping[str, Any], messages: Sequence[wire.Message], burst: int = 1
 ) -> list[Chunk]:
-    """Offers so many messages at once, sends three chunks, offers as many again; until nothing is left."""
+    """Offer this many messages at once, send three chunks, offer as many again; go on until nothing is left."""
     scheduler = METHODS[method].scheduler(parameters)
     udp_acks = METHODS[method].needs(parameters).udp_acks
     scheduler.on_link_up(ROOM, 0.0)
@@ -42,7 +42,7 @@ def chunks_of(
 def completing(
     method: str, parameters: Mapping[str, Any], chunks: Sequence[Chunk]
 ) -> list[list[int]]:
-    """For each chunk the ids of the messages that it completes, as the receiver puts them together."""
+    """For each chunk the ids of the messages that it completes, as the receiver reassembles them."""
     assembler = METHODS[method].assembler(parameters)
     return [
         [wire.decode(whole).message_id for whole in assembler.on_chunk(chunk)] for chunk in chunks

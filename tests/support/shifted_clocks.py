@@ -1,6 +1,6 @@
-"""Makes of a run folder what it would be if some of its nodes had had clocks of their own: captures, logs and headers.
+"""Rewrite a run folder as if some of its nodes had had clocks of their own: captures, logs and headers.
 
-The true offset of each clock is known, and honest measurements of it stand in `clocks.jsonl`.
+The true offset of each clock is known, and correct measurements of it stand in `clocks.jsonl`.
 """
 
 import json
@@ -18,14 +18,14 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class TrueClock:
-    """At `from_ns` of the lab machine's time it is `offset_ns` ahead; it gains `drift` of each second."""
+    """A clock that is `offset_ns` ahead at `from_ns` of the lab machine's time, and gains `drift` of each second."""
 
     offset_ns: int
     drift: float = 0.0
     from_ns: int = 0
 
     def shown(self, lab_ns: int) -> int:
-        """What it shows then."""
+        """The time that the clock shows at this moment."""
         return lab_ns + self.offset_ns + round(self.drift * (lab_ns - self.from_ns))
 
 
@@ -50,7 +50,7 @@ def shift_log(path: Path, clock: TrueClock) -> None:
 
 
 def framed(as_frames: Callable[[wire.Message, bytes], bytes], clocks: Mapping[int, TrueClock]):
-    """For `StarRun.as_frames`: each publication has the time of its origin's clock in its header."""
+    """For `StarRun.as_frames`: write the time of the origin's clock into the header of each publication."""
 
     def write(message: wire.Message, mask: bytes) -> bytes:
         clock = clocks.get(message.origin)
@@ -67,7 +67,7 @@ def measurements(
     error_ns: int,
     seed: int = 1,
 ) -> str:
-    """`clocks.jsonl`: each clock at each of these (time, when), off by anything up to the error that it admits."""
+    """`clocks.jsonl`: each clock at each of these times, wrong by at most the error that the measurement states."""
     chance = random.Random(seed)
     lines = []
     for t_ns, when in at_ns:
@@ -80,7 +80,7 @@ def measurements(
 
 
 def shift(folder: Path, clocks: Mapping[str, TrueClock]) -> None:
-    """The captures and the logs of these nodes; headers must have been written so (`framed`)."""
+    """Rewrite the captures and logs of these nodes; the headers must have been written with `framed`."""
     for node, clock in clocks.items():
         shift_pcap(folder / "pcap" / f"{node}.pcap", clock)
         shift_log(folder / "logs" / f"{node}.jsonl", clock)

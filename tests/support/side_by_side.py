@@ -1,7 +1,7 @@
-"""Several processes run the tests: which belong to one process, one after the other, which of these begin first, and
-which take so long that they are left to `make test-long`.
+"""Distribute the tests over several processes.
 
-xdist's own groups (`--dist loadgroup`) are silently ignored with pytest 9.2, so the rule is ours.
+The tests of a group run in one process, one after the other. The longest groups begin first. Tests that take very long
+are left to `make test-long`. pytest 9.2 silently ignores xdist's own groups (`--dist loadgroup`), so the rule is ours.
 """
 
 from xdist.scheduler import LoadScopeScheduling
@@ -34,7 +34,7 @@ SHARE_SPARK = frozenset(
         "lab/test_whole_path.py",
     }
 )
-# What takes longest begins first, so that no process is left with a long file when the others have ended.
+# The longest begin first, so that no process is left with a long file when the others have ended.
 LONGEST_FIRST = (
     SPARK,
     "boards/test_boards_in_a_lab.py",
@@ -97,13 +97,13 @@ LONG = frozenset(
 
 
 def group(nodeid: str) -> str:
-    """The tests of a file stay together: they may share what is costly to make."""
+    """The group of a test: tests of a file stay together, because they may share fixtures that are costly to make."""
     file = _file(nodeid)
     return SPARK if file in SHARE_SPARK else file
 
 
 def is_long(nodeid: str) -> bool:
-    """Whether it is left to `make test-long`."""
+    """Whether the test is left to `make test-long`."""
     return _file(nodeid) in LONG
 
 
@@ -112,13 +112,13 @@ def _file(nodeid: str) -> str:
 
 
 def turn(nodeid: str) -> int:
-    """When its group begins, among the others."""
+    """The position of the test's group among all groups."""
     name = group(nodeid)
     return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
 
 
 class Groups(LoadScopeScheduling):
-    """A process that is nearly done gets the next whole group."""
+    """Give the next whole group to a process that is nearly done."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group(nodeid)

@@ -1,9 +1,9 @@
-"""A line for tests, exact to the byte: rate, delay either way, packets, acknowledgements; no clock, and chance by seed.
+"""A link for tests, exact to the byte: rate, delay in each direction, packets, acknowledgements; a seed decides chance.
 
-The kernel takes everything at once and sends packets of at most `mss` bytes, one after the other. Each packet is
-acknowledged when its last byte has arrived, and all before it. With jitter each packet and each acknowledgement takes
-its own time, but none overtakes another. A packet that is lost comes `again_s` later, and so does the acknowledgement
-of all behind it; an acknowledgement that is lost is made good by the next one.
+The kernel accepts everything at once and sends packets of at most `mss` bytes, one after the other. Each packet and all
+before it are acknowledged when its last byte has arrived. With jitter each packet and each acknowledgement takes its
+own time, but none overtakes another. A lost packet comes `again_s` later, and so does the acknowledgement of all
+packets behind it. The next acknowledgement makes up for a lost one.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ FRAME = 4
 
 @dataclass
 class SimulatedLine:
-    """What was handed over, and when it was through."""
+    """A link that records what was handed over, and when it was through."""
 
     rate: float  # bytes a second, headers included
     there_s: float = 0.0
@@ -115,16 +115,16 @@ class SimulatedLine:
         return self.handed - self.acknowledged(now)
 
     def shortest_round_trip(self, now: float) -> float:
-        """As TCP has seen it: from the handshake on, and of every packet that is acknowledged."""
+        """The shortest round trip that TCP has measured: in the handshake, and with every acknowledged packet."""
         acknowledged = bisect_right(self._acks, now)
         return self._trips[acknowledged - 1] if acknowledged else self._handshake
 
     def arrival(self, position: int) -> float:
-        """When all bytes up to this one were at the other side."""
+        """When all bytes up to this one were at the other end."""
         return self._arrived[bisect_right(self._ends, position - 1)]
 
     def in_front(self, now: float) -> float:
-        """Seconds until all that was handed over is through."""
+        """Seconds until everything that was handed over is through."""
         return max(0.0, self._free_at - now)
 
     def passed(self, until: float) -> int:
@@ -134,7 +134,7 @@ class SimulatedLine:
 
 @dataclass
 class Run:
-    """What `drive` saw."""
+    """What `drive` recorded."""
 
     line: SimulatedLine
     waits: list[
@@ -144,7 +144,7 @@ class Run:
     chunks: list[tuple[float, int]]
 
     def utilisation(self, begin: float, end: float) -> float:
-        """Of the payload that full packets could have carried."""
+        """The share of the payload that full packets could have carried."""
         carried = self.line.passed(end) - self.line.passed(begin)
         full = self.line.mss / (self.line.mss + HEADERS)
         return carried / ((end - begin) * self.line.rate * full)
@@ -161,7 +161,7 @@ def drive(
     offers: list[tuple[float, bytes, int]] | None = None,
     given_out: Callable[[int], None] | None = None,
 ) -> Run:
-    """As the shell does it: offer, give out, look when asked to. `given_out` hears of each chunk's first byte."""
+    """Drive the scheduler as the shell does: offer, give out, wake at deadlines. `given_out` gets a first byte."""
     run = Run(line, [], 0, [])
     coming = sorted(offers or [], key=lambda offer: offer[0], reverse=True)
     now = 0.0
@@ -193,9 +193,9 @@ def burst(
     at: float = 0.0,
     before: list[tuple[float, bytes, int]] | None = None,
 ) -> list[float]:
-    """How long each of several emergencies takes that are offered at once, each small enough for one chunk.
+    """How long each of several emergencies takes if all are offered at once, each small enough for one chunk.
 
-    `before` must have left by then, or it would be taken for one of them.
+    `before` must have left by then, or the result would count it as one of them.
     """
     offers = [*(before or []), *((at, bytes(size), HIGHEST_PRIORITY) for size in sizes)]
     most_s = sum(len(data) + 2 * HEADERS for _, data, _ in offers) / line.rate

@@ -5,11 +5,11 @@ PERIODS = (1, 1, 2, 2, 3, 3)  # seconds, site by site
 BEGIN_S, DURATION_S = 10, 38
 WAIT_MS = 600
 READINGS = sum(-(-(DURATION_S - BEGIN_S) // period) for period in PERIODS)
-LEARNT_S = BEGIN_S + 20  # three readings of each, and time to change keys and links on narrow lines
+LEARNT_S = BEGIN_S + 20  # three readings of each sensor, and time to change keys and links
 
 
 def collection_file(name: str, way: str = "push-descending") -> str:
-    """As a topology file; an alert in the middle of it."""
+    """The topology file, with an alert in the middle of the scenario."""
     events = "\n".join(
         f"    - {{at: {BEGIN_S}s, publish: {{from: 'gauges[{site}]', topic: {TOPIC}, size: 4B, period: {period}s}}}}"
         for site, period in enumerate(PERIODS)

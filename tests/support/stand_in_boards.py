@@ -1,6 +1,6 @@
-"""Boards that stand in for Raspberry Pis: containers that boot systemd and let Ansible in over SSH.
+"""Stand-ins for Raspberry Pis: containers that boot systemd and let Ansible in over SSH.
 
-Their kernel is this machine's, so no module, no sysctl and no clock of theirs is touched. All else is as on a board:
+They share this machine's kernel, so tests leave its modules, sysctls and clock alone. Everything else is as on a board:
 Debian's Python, its systemd, its sshd, a user `pi` with a key and sudo.
 """
 
@@ -28,20 +28,20 @@ from testbed.backends.docker.platforms import Platform, inspect_machine, judge
 OWNER_LABEL = "testbed.stand-in"
 BOOT_S = 120.0  # under qemu it takes a while
 CGROUPS = Path("/sys/fs/cgroup")
-# What systemd needs to make its services what they say they are. Not the clock, not the kernel's modules.
+# Capabilities that systemd needs to isolate its services. Not the clock, not the kernel's modules.
 RIGHTS = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE"]
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """One board."""
+    """One stand-in board."""
 
     name: str
     address: str
     container: Container
 
     def root(self, *command: str) -> tuple[int, str]:
-        """Exit code and output of a command as root, past SSH."""
+        """Run a command as root without SSH; return exit code and output."""
         done = self.container.exec_run(list(command))
         assert done.exit_code is not None
         assert isinstance(done.output, bytes)
@@ -56,7 +56,7 @@ class StandIn:
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """The boards, and what it takes to log in to them; `gateway` is this machine's own address on their network."""
+    """The boards, and how to log in to them; `gateway` is this machine's own address on their network."""
 
     boards: Mapping[str, StandIn]
     key: Path
@@ -68,7 +68,7 @@ class StandIns:
         return self.boards[name]
 
     def ssh_options(self) -> list[str]:
-        """Of ssh: their keys are known, and no other is taken."""
+        """Options of ssh: it knows the boards' host keys, and accepts no other."""
         settings = {
             "IdentityFile": self.key,
             "IdentitiesOnly": "yes",
@@ -80,7 +80,7 @@ class StandIns:
         return [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
 
     def ssh(self, name: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """A finished command of the login user."""
+        """Run a command as the login user, and wait for its end."""
         return subprocess.run(
             ["ssh", *self.ssh_options(), f"{self.user}@{self[name].address}", *command],
             stdin=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ class StandIns:
         )
 
     def inventory(self, variables: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
-        """Ansible's: the group `boards`, each with the variables given for it."""
+        """Ansible's inventory: the group `boards`, each with the variables given for it."""
         hosts = {
             board.name: {"ansible_host": board.address, **(variables or {}).get(board.name, {})}
             for board in self.boards.values()
@@ -105,7 +105,7 @@ class StandIns:
 
 @contextmanager
 def stand_in_boards(names: Sequence[str], platform: str = "linux/amd64") -> Iterator[StandIns]:
-    """Booted, with sshd answering; all is gone at the end."""
+    """Boot the boards and wait for sshd; remove everything at the end."""
     image = ensure_board_image(platform)
     client = engine()
     owner = secrets.token_hex(3)
@@ -131,7 +131,7 @@ def stand_in_boards(names: Sequence[str], platform: str = "linux/amd64") -> Iter
             )
         )
         gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
-        # An emulated sudo gets no rights from the kernel (no flag C of binfmt_misc): there root itself logs in.
+        # The kernel gives an emulated sudo no rights (no flag C of binfmt_misc): there root itself logs in.
         emulated = judge(Platform.parse(platform), inspect_machine()).emulated
         made = StandIns(boards, folder / "login", known, gateway, "root" if emulated else USER)
         for name in names:
@@ -172,10 +172,10 @@ def _create(
 
 
 def _cgroups() -> dict[str, Any]:
-    """systemd's own tree of processes, within that of its container."""
+    """Give systemd a cgroup tree of its own, within that of its container."""
     if (CGROUPS / "cgroup.controllers").exists():
         return {"cgroupns": "private", "volumes": [f"{CGROUPS}:{CGROUPS}:rw"]}
-    # The older kind: as systemd finds it on a machine without the newer one beside it.
+    # cgroup v1: as systemd finds it on a machine without v2 beside it.
     found = [entry.name for entry in CGROUPS.iterdir() if entry.name != "unified"]
     return {
         "cgroupns": "host",

@@ -1,4 +1,4 @@
-"""The image of boards that stand in for Raspberry Pis: Debian with systemd, SSH, sudo and chrony, from own packages."""
+"""The image of boards that stand in for Raspberry Pis: Debian with systemd, SSH, sudo and chrony."""
 
 import datetime
 import fcntl
@@ -32,7 +32,7 @@ PACKAGES = (
     "systemd-sysv",
 )
 BUILD_TIMEOUT_S = 900
-# A container shares its kernel: what would set that up for the whole machine does not run.
+# A container shares its kernel: units that would configure it for the whole machine do not run.
 MASKED = """
 apt-daily.timer apt-daily-upgrade.timer console-getty.service dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 getty.target modprobe@.service motd-news.timer proc-sys-fs-binfmt_misc.automount proc-sys-fs-binfmt_misc.mount
@@ -41,7 +41,7 @@ systemd-modules-load.service systemd-networkd.service systemd-random-seed.servic
 systemd-sysctl.service systemd-sysusers.service systemd-udev-settle.service systemd-udev-trigger.service
 systemd-udevd.service systemd-udevd-control.socket systemd-udevd-kernel.socket systemd-update-utmp.service
 """
-# chrony runs, measures, and leaves the clock (the machine's own) alone: -x.
+# chrony runs and measures, but leaves the machine's own clock alone: -x.
 FILES = {
     "etc/default/chrony": 'DAEMON_OPTS="-F 0 -x"\n',
     "etc/systemd/system/chrony.service.d/stand-in.conf": "[Unit]\nConditionCapability=\n",
@@ -51,7 +51,7 @@ FILES = {
     "etc/sudoers.d/pi": "pi ALL=(ALL) NOPASSWD: ALL\n",
     "etc/machine-id": "",
     "etc/hostname": "",
-    # Names of whoever logs in are asked from nobody; and no password is taken.
+    # sshd looks up no client names in DNS, and accepts no password.
     "etc/ssh/sshd_config.d/stand-in.conf": "UseDNS no\nPasswordAuthentication no\n",
 }
 USER = "pi"
@@ -59,7 +59,7 @@ USER = "pi"
 
 @dataclass(frozen=True, slots=True)
 class BoardImage(PackagesImage):
-    """Unlike a guest's image its packages are configured: there are users, and services begin at boot."""
+    """Unlike a node image its packages are configured: there are users, and services begin at boot."""
 
     @property
     def name(self) -> str:
@@ -68,7 +68,7 @@ class BoardImage(PackagesImage):
 
 
 def ensure_board_image(platform: str = "linux/amd64") -> str:
-    """Its name; it is made where the engine does not have it (by one process at a time)."""
+    """The name of the image; it is built where the engine does not have it (by one process at a time)."""
     image = BoardImage(PACKAGES, Platform.parse(platform))
     client = engine()
     with _alone():
@@ -98,7 +98,7 @@ def build_command(image: BoardImage, suite: str) -> list[str]:
     return [
         "mmdebstrap",
         "--variant=apt",
-        "--skip=check/qemu",  # the engine has looked whether such programs run
+        "--skip=check/qemu",  # the engine has checked whether such programs run
         "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
         f"--architectures={image.platform.debian}",
         f"--include={','.join(image.packages)}",
@@ -133,7 +133,7 @@ def _build(client: docker.DockerClient, image: BoardImage) -> None:
 
 
 def _run(image: BoardImage, suite: str, sources: list[str], layer: IO[bytes]) -> str:
-    """What went wrong, if anything."""
+    """Run the command; return its error, if any."""
     done = subprocess.run(
         build_command(image, suite),
         input="".join(f"{line}\n" for line in sources).encode(),

@@ -1,4 +1,4 @@
-"""A time server for stand-in boards: this machine's clock over NTP (RFC 5905), ahead by as much as a test wants."""
+"""A time server for stand-in boards: this machine's clock over NTP (RFC 5905), ahead by as much as a test needs."""
 
 import socket
 import struct
@@ -16,7 +16,7 @@ _PRECISION = -20  # about a microsecond
 
 @contextmanager
 def time_server(address: str, ahead_s: float = 0.0) -> Iterator[None]:
-    """Answers on this address as long as it is open."""
+    """Answer on this address as long as the context is open."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind((address, NTP_PORT))
         line.settimeout(0.2)
@@ -41,7 +41,7 @@ def _serve(line: socket.socket, ended: threading.Event, ahead_s: float) -> None:
 
 
 def answer(question: bytes, now: float) -> bytes:
-    """Of a server of stratum 1."""
+    """The answer of a server of stratum 1."""
     asked_at = _PACKET.unpack_from(question)[-1]
     name = int.from_bytes(b"TEST")
     return _PACKET.pack(

@@ -1,6 +1,6 @@
-"""Commands inside a virtual machine, one after the other: `steps_in_machine.py '{"name": ["program", ...], ...}'`.
+"""Run commands inside a virtual machine, one after the other: `steps_in_machine.py '{"name": ["program", ...], ...}'`.
 
-One JSON line for each as soon as it has ended, so that one boot serves many tests.
+Print one JSON line for each as soon as it has ended, so that one boot serves many tests.
 """
 
 import json

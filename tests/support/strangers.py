@@ -1,7 +1,7 @@
-"""Captures that neither we nor tshark made: tcpdump listens while programs of others talk over a narrow line.
+"""Captures of other programs, made by tcpdump: neither we nor tshark wrote the traffic or the capture.
 
-Two network namespaces and a pair of interfaces between them, made and unmade by one process; nothing outside sees any
-of it.
+The programs talk over a narrow link between two network namespaces, made and removed by one process. Nothing outside
+sees any of it.
 """
 
 import shutil
@@ -28,7 +28,7 @@ def lacking() -> list[str]:
 
 
 def capture(folder: Path, serve: str, talk: str) -> Path:
-    """What passes the server's interface while it serves and the client talks; both are shell commands."""
+    """Capture the packets on the server's interface while server and client run; both are shell commands."""
     path = folder / "strangers.pcap"
     script = _SCRIPT.format(folder=folder, path=path, serve=serve, talk=talk)
     alone = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
@@ -43,7 +43,7 @@ def capture(folder: Path, serve: str, talk: str) -> Path:
     return path
 
 
-# The shell is the first process of its own process namespace: all others end with it.
+# The shell is the first process of its own process namespace, so that all others end with it.
 _SCRIPT = f"""
 set -e
 mount -t tmpfs tmpfs /run

@@ -1,8 +1,7 @@
 """Run folders made up byte by byte, with the truth known: for tests and benchmarks of the analysis.
 
 A `Line` carries the packets of one TCP connection between two nodes past both of their capture points (up on the
-sender's link, down on the receiver's); what it does to each packet (nothing, lose it, deliver it late) is decided by
-the caller.
+sender's link, down on the receiver's). The caller decides what happens to each packet: nothing, a loss, or a delay.
 """
 
 import ipaddress
@@ -25,7 +24,7 @@ SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """How one packet fares: seen on the sender's link, on the receiver's link, and this much later than usual."""
+    """The fate of one packet: seen on the sender's link, seen on the receiver's, and this much later than usual."""
 
     up: bool = True
     down: bool = True
@@ -63,7 +62,7 @@ def frame(payload: bytes, mask: bytes = b"", first: int = 0x82) -> bytes:
 
 
 def frames(payload: bytes, cuts: Sequence[int], mask: bytes = b"") -> bytes:
-    """A message divided into frames at these places."""
+    """A message split into frames at these places."""
     edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(payload)), len(payload)]
     pieces = [payload[a:b] for a, b in pairwise(edges)]
     out = b""
@@ -83,7 +82,7 @@ def packet(
     flags: int,
     payload: bytes,
 ) -> bytes:
-    """Ethernet, IPv4 and TCP around a payload (checksums are left zero: nobody here checks them)."""
+    """Ethernet, IPv4 and TCP around a payload (checksums stay zero: no reader here checks them)."""
     tcp = struct.pack(
         "!HHIIBBHHH", *ports, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, 5 << 4, flags, 65535, 0, 0
     )
@@ -105,7 +104,7 @@ def packet(
 
 
 def arp(source: Host) -> bytes:
-    """A broadcast question."""
+    """An ARP request, broadcast."""
     return b"\xff" * 6 + source.mac + b"\x08\x06" + bytes(28)
 
 
@@ -149,7 +148,7 @@ class Line:
     packets: int = 0
 
     def open(self, at_ns: int, asked: bytes = UPGRADE, answered: bytes = SWITCHED) -> None:
-        """The three packets of the connection, then the WebSocket upgrade, or nothing."""
+        """Send the three packets of the handshake, then the WebSocket upgrade, if wanted."""
         self.sent = {self.client.name: 0, self.server.name: 0}
         self._pass(self.client, at_ns, 0x02, b"", -1)
         self._pass(self.server, at_ns + 2 * self.delay_ns, 0x12, b"", -1)
@@ -158,7 +157,7 @@ class Line:
         self.send(self.server, answered, at_ns + 6 * self.delay_ns)
 
     def send(self, host: Host, data: bytes, at_ns: int, gap_ns: int = 100_000) -> int:
-        """Bytes from one end to the other, in as many packets as needed; when the last one arrives."""
+        """Send bytes from one end to the other, in as many packets as needed; return when the last one arrives."""
         arrived = at_ns
         for number, begin in enumerate(range(0, len(data), self.mss)):
             piece = data[begin : begin + self.mss]
@@ -167,7 +166,7 @@ class Line:
         return arrived
 
     def resend(self, host: Host, piece: bytes, before_end: int, at_ns: int) -> int:
-        """Bytes that were sent before, `before_end` bytes before the end of the stream so far."""
+        """Send earlier bytes again, from `before_end` bytes before the end of the stream so far."""
         return self._pass(host, at_ns, 0x18, piece, self.sent[host.name] - before_end)
 
     def acknowledge(self, host: Host, at_ns: int) -> None:
@@ -177,7 +176,7 @@ class Line:
         self._pass(host, at_ns, 0x11, b"", self.sent[host.name])
 
     def _pass(self, host: Host, at_ns: int, flags: int, payload: bytes, position: int) -> int:
-        """One packet past both capture points; when it is seen at the second."""
+        """Move one packet past both capture points; return when it is seen at the second."""
         here = host.name == self.client.name
         other = self.server if here else self.client
         ports = self.ports if here else (self.ports[1], self.ports[0])
@@ -209,9 +208,9 @@ class Publication:
 class StarRun:
     """Sensors and subscribers around one broker; every message goes sensor -> broker -> each subscriber of its topic.
 
-    `fate(publication number, src, dst)` may name what happens to a message on one hop: None (it goes well), "unsent"
-    (no byte), "full" (no byte, and the sender's log tells of its full queue), "vanishes" (seen on the sender's link
-    only), "partial" (its last packet never reaches the receiver), "twice" (sent again as a message of its own).
+    `fate(publication number, src, dst)` may name the fate of a message on one hop: None (it arrives), "unsent" (no
+    byte), "full" (no byte, and the sender's log records its full queue), "vanishes" (seen on the sender's link only),
+    "partial" (its last packet never reaches the receiver), "twice" (sent again as a message of its own).
     `as_frames(message, mask)`: how a published message is written.
     """
 
@@ -237,7 +236,7 @@ class StarRun:
         ]
 
     def write(self, folder: Path, **manifest: Any) -> "Written":
-        """Make the run folder; what really happened comes back."""
+        """Write the run folder; return what really happened."""
         made = _Maker(self).make()
         (folder / "pcap").mkdir(parents=True)
         (folder / "logs").mkdir()
@@ -271,7 +270,7 @@ def _address(number: int) -> str:
 
 
 class _Maker:
-    """Plays a StarRun."""
+    """Plays a StarRun and writes its captures and logs."""
 
     def __init__(self, run: StarRun) -> None:
         self.run = run
@@ -348,7 +347,7 @@ class _Maker:
     def _hop(
         self, number: int, message: wire.Message, source: Host, target: Host, at_ns: int
     ) -> int | None:
-        """The message over one overlay link; when its last byte was seen at the target, or None."""
+        """Send the message over one overlay link; return when its last byte was seen at the target, or None."""
         fate = self.run.fate(number, source.name, target.name)
         if fate == "full":
             about = {"id": f"{message.message_id:016x}", "kind": "PUBLISH", "topic": message.topic}
@@ -438,7 +437,7 @@ def manifest_of(members: Sequence[Member], name: str, overlay: str = "star") -> 
 
 
 def publications(count: int, sensors: int, every_ms: int = 10) -> Iterable[Publication]:
-    """A plain mixture: mostly rain, every tenth an alert."""
+    """A simple mixture: mostly rain, every tenth an alert."""
     for number in range(count):
         alert = number % 10 == 0
         yield Publication(

@@ -1,4 +1,4 @@
-"""Adaptive tables by the letter: all tables that could be left are compared, by the order of Kita 2025."""
+"""Adaptive tables, literally: compare all tables that could remain, by the order of Kita 2025."""
 
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 @dataclass(frozen=True)
 class Entry:
-    """One node that was heard of."""
+    """A node that could stand in the table."""
 
     level: int
     subscribes: bool
@@ -18,7 +18,7 @@ class Entry:
 
 @st.composite
 def heard_of(draw: st.DrawFn) -> tuple[list[Entry], list[Entry]]:
-    """Sticky entries, and others in the order in which they come."""
+    """Candidates: sticky entries, and others in the order in which they arrive."""
     distances = draw(
         st.lists(st.integers(-30, 30).filter(bool), min_size=1, max_size=14, unique=True)
     )
@@ -55,14 +55,14 @@ def top(table: list[Entry]) -> int:
 
 
 def fullest(table: list[Entry]) -> set[int]:
-    """The levels that have the most entries."""
+    """The levels with the most entries."""
     counts = {level: sum(entry.level == level for entry in table) for level in range(9)}
     most = max(counts.values())
     return {level for level, count in counts.items() if count == most}
 
 
 def sides(table: list[Entry]) -> tuple[list[int], list[int]]:
-    """Distances of keys, to the right and to the left, as far as the farthest there could be."""
+    """Distances of keys, to the right and to the left, up to the largest possible distance."""
     none = [1_000] * 20
     right = sorted(entry.distance for entry in table if entry.distance > 0)
     left = sorted(-entry.distance for entry in table if entry.distance < 0)
@@ -70,7 +70,7 @@ def sides(table: list[Entry]) -> tuple[list[int], list[int]]:
 
 
 def literally(sticky: list[Entry], others: list[Entry], size: int) -> list[Entry]:
-    """Entry by entry; each time all tables with one less are compared."""
+    """Add entry by entry; each time compare all tables with one entry less."""
     table = list(sticky)
     for entry in others:
         table.append(entry)

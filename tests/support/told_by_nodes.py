@@ -1,4 +1,4 @@
-"""What the captures of a run say beside what its nodes say, message by message."""
+"""Compare the captures of a run with the logs of its nodes, message by message."""
 
 import json
 from collections import Counter
@@ -7,12 +7,12 @@ from typing import Any
 
 from written_metrics import rows
 
-EARLY_S = 0.001  # a node cannot have what has not passed its link; both stamps are of one clock
-LATE_S = 5.0  # until an application is told, on a machine that is busy with other things
+EARLY_S = 0.001  # a message passes the link before the node gets it, by the same clock
+LATE_S = 5.0  # until an application gets it, on a machine that is busy with other things
 
 
 def logged(folder: Path, *events: str) -> list[dict]:
-    """The lines of all nodes about these."""
+    """The lines with one of these events in the logs of all nodes."""
     return [
         line
         for log in sorted((folder / "logs").glob("*.jsonl"))
@@ -22,10 +22,10 @@ def logged(folder: Path, *events: str) -> list[dict]:
 
 
 def must_agree(folder: Path, *, some_lost: bool = False) -> None:
-    """Of an analysed run: who published and got what is the same, how far it had come, how often, and when.
+    """Check that captures and logs of an analysed run agree: publisher, receivers, hops, copies and times.
 
-    Each arrival was seen on its receiver's link, and each publication on its publisher's, unless some may be lost. What
-    reached the link of a node that just ended need not be in its log; the analysis has it as not confirmed.
+    Each arrival was seen on its receiver's link, and each publication on its publisher's, unless some may be lost.
+    A message that reached a node just before its end need not be in its log; the analysis calls it not confirmed.
     """
     published = {line["id"]: _published(line) for line in logged(folder, "publish")}
     assert {row["id"]: _measured(row) for row in rows(folder, "publications")} == published
@@ -55,7 +55,7 @@ def must_agree(folder: Path, *, some_lost: bool = False) -> None:
 
 
 def _message(line: dict[str, Any]) -> tuple[Any, ...]:
-    """What both a publication and a reception say of the message."""
+    """The fields that both a publication and a reception state of the message."""
     when = line.get("published_ns", line["t"])
     return line["topic"], line["priority"], line["size"], when
 

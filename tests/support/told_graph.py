@@ -1,4 +1,4 @@
-"""Graphs of brokers as they tell them themselves (`{"do": "overlay"}`), beside what sorting gives."""
+"""Graphs of brokers as the brokers report them (`{"do": "overlay"}`), and as sorting gives them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,15 +9,17 @@ Links = dict[str, list[list[str | None]]]  # key -> left and right neighbour (ke
 
 
 def told_links(graphs: Iterable[Mapping[str, Any]]) -> Links:
-    """As the brokers have them; only keys that stand."""
+    """The links that the brokers report; only of keys that are settled."""
     return {
         peer["key"]: peer["links"] for graph in graphs for peer in graph["peers"] if peer["settled"]
     }
 
 
 def sorted_links(graphs: Iterable[Mapping[str, Any]]) -> Links:
-    """As they should be: each level has those whose vectors begin alike, in the order of their keys, and a key has
-    levels until nobody but its own node is left."""
+    """The links that the brokers should have.
+
+    Each level has the keys whose vectors begin alike, in order. A key has levels until only its own node is left.
+    """
     vectors = {peer["key"]: int(graph["vector"], 16) for graph in graphs for peer in graph["peers"]}
     links: Links = {key: [] for key in vectors}
     for key, found in links.items():

@@ -1,4 +1,4 @@
-"""Topic nodes in virtual time, with a record of who was told what."""
+"""Topic nodes in virtual time, with a record of all deliveries."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,19 +11,19 @@ from nodes.overlay.topics.keys import topic_of
 from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 from overlay_network import RESTLESS_S, OverlayNetwork
 
-FAREWELL_S = 6.0  # so long others may not know yet that a node takes part no more
+FAREWELL_S = 6.0  # for this long other nodes may not know that a node no longer takes part
 
 
 def parameter_sets(method: str) -> list[dict[str, str]]:
-    """The parameters under which a method is tested: each of its ways, or none."""
+    """The parameters under which a method is tested: each of its variants, or none."""
     return [{"multicast": way} for way in TOPIC_METHODS[method].ways] or [{}]
 
 
 class TopicNetwork(OverlayNetwork):
-    """Nodes of one method. Every message really goes through its bytes.
+    """Nodes of one method. Every message is encoded and decoded on its way.
 
-    Unless the parameters say otherwise, nodes look after their neighbours all the time: shells that would tell them who
-    has died are a matter of the test.
+    Unless the parameters say otherwise, nodes check their neighbours all the time: a test that wants shells, which
+    report dead nodes, provides them itself.
     """
 
     def __init__(self, method: str, seed: int, parameters: Mapping[str, Any], **how: Any) -> None:
@@ -36,12 +36,12 @@ class TopicNetwork(OverlayNetwork):
         self.hops: dict[tuple[int, int], int] = {}
         self.duplicates = 0
         self.withheld: set[int] = set()
-        self.relays: list[tuple[int, Message]] = []  # nodes that got what they had no part in
+        self.relays: list[tuple[int, Message]] = []  # nodes that received what they had no part in
         self._took_part: dict[tuple[int, str], float] = {}
         self._published = 0
 
     def start(self, number: int, introducers: Iterable[int], vector: int | None = None) -> Any:
-        """A node, perhaps anew after a crash."""
+        """Start a node, perhaps again after a crash."""
         place = Place(number, tuple(introducers), int(self.now * 1000), vector)
         random = Random(f"{self.seed} {number} {self.now}")
         self.nodes[number] = TOPIC_METHODS[self.method](place, self.parameters, random)
@@ -61,7 +61,7 @@ class TopicNetwork(OverlayNetwork):
                 self._took_part[number, topic_of(key)] = self.now
 
     def _look_for_relays(self, receiver: int, message: Message) -> None:
-        """Whoever is sent a publication takes part in its topic, or did until a moment ago."""
+        """Record the receiver as a relay, unless it takes part in the topic or did until a moment ago."""
         last = self._took_part.get((receiver, message.topic), float("-inf"))
         if self.now - last > FAREWELL_S:
             self.relays.append((receiver, message))
@@ -86,7 +86,7 @@ class TopicNetwork(OverlayNetwork):
         self.act(number, self.nodes[number].withdraw(topic, self.now))
 
     def publish(self, number: int, topic: str, priority: int = 1, flags: int = 0) -> int:
-        """Its message id."""
+        """Publish; return the message id."""
         self._published += 1
         identity = message_id(number, self._published)
         message = Message(
@@ -96,7 +96,7 @@ class TopicNetwork(OverlayNetwork):
         return identity
 
     def receivers(self, identity: int) -> set[int]:
-        """Who got it."""
+        """The nodes that got the publication."""
         return {number for number, message in self.delivered if message == identity}
 
     def publications(self) -> list[tuple[int, int, Message]]:

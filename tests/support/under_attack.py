@@ -22,7 +22,7 @@ Attack = Callable[[Lab, threading.Event], None]
 
 
 def peak_bytes(node: RunningNode) -> int:
-    """The most memory that the process ever had (VmHWM, proc(5))."""
+    """The largest memory that the process ever had (VmHWM, proc(5))."""
     status = Path(f"/proc/{node.process.pid}/status").read_text()
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024
@@ -45,7 +45,7 @@ def line_to(lab: Lab) -> ClientConnection:
 
 @contextmanager
 def guest(lab: Lab, name: str = "x1") -> Iterator[ClientConnection]:
-    """One that knows the secret, or has stolen it."""
+    """Connect as a client that knows the secret, or has stolen it."""
     with line_to(lab) as line:
         introduce(line, name)
         yield line
@@ -56,7 +56,7 @@ def frame(data: bytes, opcode: Opcode = Opcode.BINARY, *, fin: bool = True) -> b
 
 
 def pour(line: socket.socket, data: bytes, over: threading.Event) -> None:
-    """Send without end, until it is over or the broker has had enough."""
+    """Send without end, until the attack is over or the broker closes the connection."""
     line.settimeout(0.2)
     while not over.is_set():
         try:
@@ -70,9 +70,9 @@ def pour(line: socket.socket, data: bytes, over: threading.Event) -> None:
 def withstand(
     lab: Lab, attack: Attack, others: Sequence[Mapping[str, Any]] = (), **config: Any
 ) -> tuple[RunningNode, float]:
-    """The broker after the attack, and how long the slowest honest message took.
+    """Attack a broker; return it, and how long the slowest honest message took.
 
-    `others` are those that the broker knows; the configuration is for all nodes.
+    `others` are the brokers that it knows; the configuration applies to all nodes.
     """
     broker, sensor, subscriber = lab.trio(others, **config)
     over, failures = threading.Event(), list[BaseException]()

@@ -1,6 +1,6 @@
-"""Who should hear what in a topology file with areas: found in the file as it is written, with plain comparisons.
+"""Which subscriber should get which event of a topology file with areas, found in the file itself by plain comparisons.
 
-Independent of the product: no coordinates, no boxes, no interests. An event's level tells its values.
+Independent of the product: no coordinates, no boxes, no interests. An event's level gives its values.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 
 
 class Valley:
-    """The file, read by hand."""
+    """The topology file, parsed by this module alone."""
 
     def __init__(self, file: str = "valley-alerts") -> None:
         self.text = (TOPOLOGIES / f"{file}.yaml").read_text()
@@ -30,7 +30,7 @@ class Valley:
         assert len(self.tilts) == len(events), "a level tells the event"
 
     def receivers(self, sensor: str, level: int) -> set[str]:
-        """Who should get an alert of this level from there."""
+        """The subscribers that should get an alert of this level from there."""
         latitude, longitude = self.at[sensor]
         return {
             name

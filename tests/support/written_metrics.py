@@ -6,5 +6,5 @@ import pyarrow.parquet as pq
 
 
 def rows(folder: Path, name: str) -> list[dict]:
-    """Of the table of this name."""
+    """The rows of the table of this name."""
     return pq.read_table(folder / "metrics" / f"{name}.parquet").to_pylist()
