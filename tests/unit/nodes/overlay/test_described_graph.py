@@ -1,4 +1,4 @@
-"""What brokers tell of their place in the overlay, to those who ask from outside."""
+"""What brokers report of their place in the overlay when they are asked from outside."""
 
 import json
 

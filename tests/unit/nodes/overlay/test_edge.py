@@ -1,4 +1,4 @@
-"""Sensors and subscribers at the edge: what they say, keep and answer."""
+"""Sensors and subscribers at the edge: what they send, keep and acknowledge."""
 
 from dataclasses import replace
 
@@ -43,13 +43,13 @@ def say(kind: Kind, topic: str, payload: bytes = b"") -> Message:
 
 
 def alert(counter: int, level: int = 5, topic: str = "rain", size: int = 4) -> Message:
-    """As the application publishes it."""
+    """A message as the application publishes it."""
     identity = message_id(3, counter)
     return Message(Kind.PUBLISH, level, 1, 0, 3, identity, 7, topic, bytes(size))
 
 
 def kept(message: Message) -> Message:
-    """As it goes out with custody."""
+    """The message as it is sent with custody."""
     return replace(message, flags=CUSTODY)
 
 
@@ -127,7 +127,7 @@ def test_a_confirmation_of_what_nobody_asked_for_changes_nothing() -> None:
     assert not edge.ready
 
 
-# What a sensor keeps
+# What a sensor keeps in its outbox
 
 
 def test_an_alert_is_kept_until_it_is_taken() -> None:
@@ -291,7 +291,7 @@ def test_no_more_topics_are_advertised_than_a_broker_takes() -> None:
     assert len(said(edge.on_link_up("b1", 1))) == MAX_SUBSCRIPTIONS
 
 
-# What a subscriber answers
+# What a subscriber acknowledges
 
 
 def test_a_subscriber_answers_when_the_application_has_it_and_again_when_it_comes_again() -> None:
@@ -346,7 +346,7 @@ def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_
         assert edge.on_message("b1", message, 1) == [Duplicate(message)]
 
 
-# Signs of life
+# Heartbeats
 
 
 def test_a_silent_broker_is_asked_and_then_given_up() -> None:

@@ -1,4 +1,4 @@
-"""A node at the edge against a simple model, while links break at any moment with what is on them."""
+"""A node at the edge against a simple model, while links break at any moment and lose the messages on them."""
 
 from dataclasses import replace
 
@@ -23,11 +23,11 @@ from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
 
 PROMISES = ReliabilitySettings(custody_from=3, beat_s=5.0, retain_s=600.0)
-OTHER = 9  # the node that publishes what this one is handed
+OTHER = 9  # the node whose publications this one receives
 
 
 class EdgeModel(RuleBasedStateMachine):
-    """One node that publishes and subscribes; brokers that take what they get when the rules say so."""
+    """One node that publishes and subscribes; brokers acknowledge as the rules require."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Where nothing changes brokers say little to each other."""
+"""Brokers exchange few bytes while nothing changes."""
 
 from collections import Counter
 from random import Random
@@ -10,7 +10,7 @@ from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from nodes.protocol.wire import Message, encode
 from topic_network import TopicNetwork
 
-BUDGET = 200  # bytes a second on a 3G line, both ways, of which beats may take half
+BUDGET = 200  # bytes a second on a 3G link, both ways, of which heartbeats may take half
 WEBSOCKET, FRAME, ACKNOWLEDGEMENT = 6, 66, 66  # bytes around a message
 TOPICS = [f"topic-{number}" for number in range(5)]
 CALM_S = 300.0
@@ -18,7 +18,7 @@ MEASURED_S = 240.0  # two idle periods
 
 
 def line_bytes(message: Message) -> int:
-    """What a message costs on the line of its sender, and on that of its receiver."""
+    """What a message costs on the link of its sender, and on that of its receiver."""
     return len(encode(message)) + WEBSOCKET + FRAME + ACKNOWLEDGEMENT
 
 

@@ -45,7 +45,7 @@ happenings = st.lists(
 
 
 def happen(core: Overlay, story: list[tuple[str, str, Message]]) -> list[list[Action]]:
-    """Let the story happen to the core; links come up before they are used and stay unique."""
+    """Feed these events to the core; links come up before they are used and stay unique."""
     up: set[str] = set()
     answers = []
     for now, (what, peer, message) in enumerate(story):
@@ -73,7 +73,7 @@ def happen(core: Overlay, story: list[tuple[str, str, Message]]) -> list[list[Ac
 
 
 def settle(core: Overlay, now: float) -> list[Action]:
-    """Let time pass until the core has done what its clients asked for; all its actions meanwhile."""
+    """Let time pass until the core has done what its clients asked for; return all its actions meanwhile."""
     actions: list[Action] = []
     while not core.ready:
         deadline = core.next_deadline()
@@ -148,7 +148,7 @@ def test_one_guest_cannot_subscribe_or_publish_without_end(
     core.on_link_up("c2", 0.0)
 
     def say(peer: str, topic: str, kind: Kind = Kind.SUBSCRIBE) -> bool:
-        """Whether that was refused."""
+        """Send a message to the core; return whether the core refused it."""
         actions = core.on_message(peer, Message(kind, topic=topic), 1.0)
         return any(isinstance(action, Refuse) for action in actions)
 

@@ -1,4 +1,4 @@
-"""The table of overlays: complete, and light for those who only read its names."""
+"""The table of overlays is complete, and reading only its names imports little."""
 
 import subprocess
 import sys

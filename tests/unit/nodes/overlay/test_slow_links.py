@@ -1,4 +1,4 @@
-"""Lines on which messages take seconds: nobody is dead who is only slow, and nothing that has custody is lost by it."""
+"""Links on which messages take seconds: no slow node is taken for dead, and no message with custody is lost."""
 
 from itertools import combinations
 
@@ -30,12 +30,12 @@ def network(method: str, slow: list[str], **how: object) -> MeshNetwork:
 
 
 def events(made: MeshNetwork, event: str) -> list[str]:
-    """The brokers that noted it."""
+    """The brokers that logged this event."""
     return [name for name, note in made.notes if note.event == event]
 
 
 def suspected(made: MeshNetwork) -> list[int]:
-    """Whom any broker takes for dead."""
+    """The nodes that any broker takes for dead."""
     return [
         number for name in made.alive() for number in made.cores[name]._node.describe()["suspects"]
     ]
@@ -52,7 +52,7 @@ def test_while_lines_are_slow_and_brokers_come_and_go_nobody_is_taken_for_dead(
     published = []
     for counter in range(1, 21):
         published.append(made.publish("s1", counter, "slope"))
-        if counter % 5 == 0:  # keys come, and those beside them look after their neighbours
+        if counter % 5 == 0:  # keys are inserted, and their neighbours check their own neighbours
             made.join(f"c{counter}", 200 + counter, ["slope", "valley"], [BROKERS[counter % 4]])
         made.run(3)
         assert suspected(made) == []

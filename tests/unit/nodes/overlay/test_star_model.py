@@ -1,4 +1,4 @@
-"""The star against a simple model: who subscribed to what, and so who must get what."""
+"""The star against a simple model: the subscriptions decide which peers must get what."""
 
 from dataclasses import replace
 from random import Random

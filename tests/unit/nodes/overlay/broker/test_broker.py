@@ -1,4 +1,4 @@
-"""Brokers, sensors and subscribers together: who gets what when brokers die, links break and guests move."""
+"""Brokers, sensors and subscribers together: who gets what when brokers die, links break and clients move."""
 
 from random import Random
 
@@ -37,7 +37,7 @@ def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
 
 
 def closed(made: MeshNetwork) -> bool:
-    """Whether no broker has a duty."""
+    """Whether no broker has a pending acknowledgement."""
     return all(len(made.cores[name]._local.pending) == 0 for name in made.alive())
 
 
@@ -67,7 +67,7 @@ def test_the_sensor_does_not_know_before_the_last_subscriber_has_it(method: str)
     made = network(method)
     home = next(iter(made.links["c3"]))
     link = made.links["c3"][home]
-    link.last["c3"] = made.now + 7  # the line is busy
+    link.last["c3"] = made.now + 7  # the link is busy
     identity = made.publish("s1", 1, "slope")
     made.run(6)
     assert made.receivers(identity) == {"c1", "c2"}
@@ -111,7 +111,7 @@ def test_a_subscriber_that_was_away_gets_what_it_missed_once(method: str) -> Non
     before = made.publish("s1", 1, "slope")
     made.run(5)
     for link in list(made.links["c1"].values()):
-        link.whole = False  # nobody has noticed yet
+        link.whole = False  # no node has noticed yet
     identity = made.publish("s1", 2, "slope")
     made.run(1)
     assert "c1" not in made.receivers(identity)
@@ -220,7 +220,7 @@ def broker(**parameters: object) -> Broker:
 
 
 def sent(actions: list[Action], kind: Kind) -> list[str]:
-    """To whom messages of this kind go."""
+    """The receivers of messages of this kind."""
     return [a.peer for a in actions if isinstance(a, Send) and a.message.kind is kind]
 
 

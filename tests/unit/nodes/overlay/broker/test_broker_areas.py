@@ -1,4 +1,4 @@
-"""Subscribers that want areas and levels, with every method: they get exactly that, once, whatever breaks."""
+"""Subscribers that want areas and levels, with every method: they get exactly those events, once, whatever breaks."""
 
 import pytest
 
@@ -25,7 +25,7 @@ methods = pytest.mark.parametrize("method", TOPIC_METHODS)
 
 
 def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
-    """Five brokers (a star: one), a sensor at the first, subscribers at all; everybody is ready."""
+    """Five brokers (a star: one), a sensor at the first, subscribers at all; every node is ready."""
     brokers = 1 if method == "star" else 5
     made = MeshNetwork(method, seed, brokers, parameters={"custody_from": 3, **how}, dimensions=2)
     names = BROKERS[:brokers]
@@ -41,7 +41,7 @@ def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
 
 
 class Story:
-    """What is published, and who should have it."""
+    """What is published, and which subscribers should have it."""
 
     def __init__(self, made: MeshNetwork) -> None:
         self.made = made
@@ -59,7 +59,7 @@ class Story:
         for number, place in enumerate(PLACES):
             self.publish("slope", levels[number % len(levels)], place)
             self.publish("rain", levels[number % len(levels)], place)
-        self.publish("slope", 5, ())  # nobody knows where: for those alone who want no area
+        self.publish("slope", 5, ())  # without a place: only for subscribers without an area
 
     def check(self) -> None:
         for identity, due in self.due.items():
@@ -97,7 +97,7 @@ def test_who_was_away_gets_what_it_wanted_meanwhile_and_nothing_else(
     story.publish_all()
     made.run(10)
     for link in list(made.links[guest].values()):
-        link.whole = False  # nobody has noticed yet
+        link.whole = False  # no node has noticed yet
     before = set(story.due)
     story.publish_all()
     made.run(1)

@@ -1,4 +1,4 @@
-"""Whom a broker calls that has lost others, and when."""
+"""Which peers a broker calls after it has lost others, and when."""
 
 from itertools import pairwise
 from random import Random
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodes.overlay.broker.partition import FIRST_S, LONGEST_S, Probes
 
-EARLY, LATE = 0.75, 1.25  # of a pause: not everybody calls at the same moment
+EARLY, LATE = 0.75, 1.25  # of a pause: not all brokers call at the same moment
 
 
 def calls(calling: Probes, peers: list[str], count: int) -> list[tuple[float, str | None]]:

@@ -1,4 +1,4 @@
-"""What a broker remembers for those who missed it, and how guests catch up from it."""
+"""What a broker retains for subscribers that missed it, and how clients catch up from it."""
 
 from nodes.overlay.broker.partition import UNNOTICED_S, LostPeers
 from nodes.overlay.broker.recovery import CATCH_UP_S, LATER_S, LEAST_S, OVERHEAD, CatchUp, Retained
@@ -48,7 +48,7 @@ def test_the_memory_is_bounded_in_time() -> None:
     retained = Retained(10)
     retained.add(publication(1), 0)
     retained.add(publication(2), 5)
-    retained.add(publication(1), 9)  # heard again: no reason to keep it longer
+    retained.add(publication(1), 9)  # received again: no reason to keep it longer
     assert ids(retained.missing(A, Digest(), 9.9)) == [1, 2]
     assert ids(retained.missing(A, Digest(), 10)) == [2]
     assert ids(retained.missing(A, Digest(), 15)) == []
@@ -88,7 +88,7 @@ def test_who_catches_up_on_two_areas_is_sent_what_lies_in_both_once() -> None:
     low, high = (Interest("a", Box((left,), (left + 6,))) for left in (0, 4))
     for number in range(12):
         retained.add(publication(number, place=(number,)), 0)
-    retained.add(publication(99), 0)  # nobody knows where
+    retained.add(publication(99), 0)  # an event without a place
     catch_up.begin("c1", low, "a", digest.encode([1]), 0)
     first = catch_up.missing("c1", "a", 0)
     assert ids(first) == [0, 2, 3, 4, 5, 6]
@@ -113,7 +113,7 @@ def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
     assert moments == [0, *LATER_S]
     known = digest.decode(catch_up.digest("a", 1, 0))
     assert [number in known for number in (1, 2, 3)] == [True, True, False]
-    known = digest.decode(catch_up.digest("a", 2, 0))  # somebody else may have missed it
+    known = digest.decode(catch_up.digest("a", 2, 0))  # another client may have missed it
     assert [number in known for number in (1, 2, 3)] == [True, False, False]
     catch_up.request("a", 5)
     catch_up.stop("a")
@@ -134,7 +134,7 @@ def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> Non
 def test_a_question_that_could_not_be_asked_yet_holds_none_back() -> None:
     catch_up = CatchUp(Retained(600))
     catch_up.begin("c1", A, "a", b"", 0)
-    assert list(catch_up.due(0)) == ["a"]  # but the own subscription does not stand yet
+    assert list(catch_up.due(0)) == ["a"]  # but its own subscription is not yet confirmed
     catch_up.request("a", 0.01)
     assert catch_up.next_deadline() == 0.01
 

@@ -1,4 +1,4 @@
-"""Subscribers that missed a publication, and who still has it when its first broker is gone: it comes to them once."""
+"""Subscribers that missed a publication, and who still has it when its first broker is gone: they get it once."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def standing(method: str, seed: int) -> MeshNetwork:
 
 
 def publish_while_b6_is_cut_off(made: MeshNetwork) -> int:
-    """All others have it, and the sensor's broker is dead then: only the sensor's next one remembers it for b6."""
+    """All other brokers get it, and then the sensor's broker dies: only the sensor's next broker retains it for b6."""
     made.isolate("b6")
     made.run(20)
     identity = made.publish("s1", 1, TOPIC)
@@ -44,7 +44,7 @@ def test_who_was_cut_off_hears_from_the_sensors_next_broker_what_it_missed(
 ) -> None:
     made = standing(method, seed)
     identity = publish_while_b6_is_cut_off(made)
-    for name in ("b1", "b2", "b3"):  # whoever was the root, or had passed it on
+    for name in ("b1", "b2", "b3"):  # any of them may be the root, or have forwarded it
         made.kill(name)
         made.start(name)
     made.isolated.clear()
@@ -72,7 +72,7 @@ def test_a_guest_that_has_everything_does_not_speak_for_the_others_at_its_broker
 def test_who_was_passed_over_without_knowing_it_hears_so_and_asks(
     method: str, seed: int, loser: str
 ) -> None:
-    """For a moment one broker cannot reach b6, which is back before it finds out itself."""
+    """For a moment one broker cannot reach b6, which is back before b6 itself finds out."""
     made = standing(method, seed)
     for number in (2, 3, 5):
         made.join(f"d{number}", 120 + number, [TOPIC], [f"b{number}"])

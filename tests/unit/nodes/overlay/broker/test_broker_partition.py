@@ -1,4 +1,4 @@
-"""Brokers that were apart, and how soon they are one graph again; and what a broker may say that reaches no other."""
+"""How soon brokers form one graph again after a partition, and what a broker may claim that reaches no other."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def one_graph_soon(network: MeshNetwork) -> bool:
 
 
 def standing(method: str, homes: list[str] = BROKERS) -> MeshNetwork:
-    """Eight brokers with a subscriber at each of these, for so long that nothing changes any more."""
+    """Eight brokers with a subscriber at each of these, after so long that nothing changes any more."""
     network = MeshNetwork(method, 1, len(BROKERS), {"retain_s": RETAIN_S})
     for number, home in enumerate(homes):
         network.join(f"c{number}", 111 + number, ["slope"], [home])
@@ -117,7 +117,7 @@ def test_also_through_brokers_that_have_no_guests_themselves() -> None:
 
 
 def cut_off_home(method: str) -> MeshNetwork:
-    """A sensor and a subscriber at a broker that reaches no other; another subscriber elsewhere."""
+    """A sensor and a subscriber at an isolated broker; another subscriber elsewhere."""
     network = MeshNetwork(method, 1, 5, {"retain_s": RETAIN_S})
     sensor = network.join("s1", 101, [], ["b4"])
     network.act("s1", sensor.advertise(["slope"], 0.0))

@@ -1,4 +1,4 @@
-"""The ledger of custody: who is waited for, who is answered, and what is sent again when."""
+"""Pending acknowledgements of custody: which are missing, which are sent, and what is retransmitted when."""
 
 from math import inf
 
@@ -56,7 +56,7 @@ def test_a_copy_is_answered_when_all_to_whom_it_went_have_answered() -> None:
     assert acks.close(nothing_held) == []
     acks.on_ack(copy_of("b3", onward["b3"]))
     assert acks.close(nothing_held) == []
-    acks.on_ack(copy_of("c1", publication(routing=b"x")))  # of another copy
+    acks.on_ack(copy_of("c1", publication(routing=b"x")))  # acknowledges another copy
     assert acks.close(nothing_held) == []
     acks.on_ack(copy_of("c1", onward["c1"]))
     assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication()))]

@@ -1,4 +1,4 @@
-"""Overlays under any story of crashes, broken links, cut off brokers and moves: what was promised is kept."""
+"""Overlays under any sequence of crashes, broken links, isolated brokers and moves keep the promises of custody."""
 
 from hypothesis import settings
 

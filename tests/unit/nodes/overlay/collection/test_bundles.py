@@ -1,4 +1,4 @@
-"""Readings that wait for others to the same node: how long, how many, and what becomes of them."""
+"""Readings that wait for others to the same node: how long, how many, and what happens to them."""
 
 from collections.abc import Container
 from dataclasses import replace

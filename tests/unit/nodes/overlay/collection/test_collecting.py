@@ -1,4 +1,4 @@
-"""Readings of many brokers to one collector: once, by the rule's way, joined, and never waiting longer than agreed."""
+"""Readings of many brokers to one collector: once, along the rule's path, joined, and within the agreed wait."""
 
 from itertools import product
 from math import inf
@@ -24,7 +24,7 @@ every_setting = pytest.mark.parametrize(
 def collected(
     seed: int = 1, collectors: tuple[int, ...] = (0,), **parameters: object
 ) -> CollectionNetwork:
-    """All stand in their places, and every period is known."""
+    """All brokers are settled, and every period is known."""
     network = CollectionNetwork(seed, parameters)
     for number in (0, *PERIODS):
         network.start(number)

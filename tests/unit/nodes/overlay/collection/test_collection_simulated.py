@@ -1,4 +1,4 @@
-"""A collection in a simulated lab: real delivery, links on demand, 3G lines; every reading once, by the rule's way."""
+"""A collection in a simulated lab: real delivery, links on demand, 3G; every reading once, along the rule's path."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ from testbed.places import RunPlace
 from testbed.topology import load_text
 
 SECOND = 1_000_000_000
-ON_BOTH_SIDES = 2  # hops from the gauge and to the office
+ON_BOTH_SIDES = 2  # hops from the gauge to its broker, and from a broker to the office
 
 
 def played(way: Way, folder: Path) -> tuple[SimulatedLab, PlayResult]:

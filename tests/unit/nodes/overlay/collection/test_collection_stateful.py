@@ -1,4 +1,4 @@
-"""Collections under any story: without crashes no reading is lost, with crashes they go on coming; none comes twice."""
+"""Collections under any sequence of events: crashes may lose readings, nothing else does; no reading arrives twice."""
 
 from random import Random
 
@@ -29,7 +29,7 @@ class Changes(RuleBasedStateMachine):
     )
     def begin(self, seed: int, parameters: dict[str, object], slowest: float) -> None:
         self.network = CollectionNetwork(seed, parameters, slowest=slowest)
-        self.expected: dict[int, set[int]] = {}  # message id -> who must get it
+        self.expected: dict[int, set[int]] = {}  # message id -> collectors that must get it
         self.publishing: set[int] = set()
         for number in (0, *BROKERS):
             self.network.start(number)
@@ -44,7 +44,7 @@ class Changes(RuleBasedStateMachine):
     @rule(number=brokers)
     def publishes_no_more(self, number: int) -> None:
         if number in self.publishing:
-            self.network.run(15)  # what waits for the collector's question is asked for
+            self.network.run(15)  # readings that wait for the collector's question are asked for
             self.publishing.discard(number)
             self.act(number, "withdraw")
 
@@ -71,7 +71,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def rounds(self, seed: int) -> None:
-        """Everybody publishes with a period of its own, long enough to be learnt."""
+        """Let every broker publish with a period of its own, long enough for others to learn it."""
         random = Random(seed)
         periods = {number: random.choice([0.5, 1.0, 1.5]) for number in sorted(self.publishing)}
         if periods:
@@ -100,7 +100,7 @@ class Changes(RuleBasedStateMachine):
 
 
 class Crashes(RuleBasedStateMachine):
-    """Whole brokers with guests on links that break: whatever died, readings of living sensors go on arriving."""
+    """Whole brokers with clients on links that break: after any crash, readings of living sensors go on arriving."""
 
     names = tuple(f"b{number}" for number in range(1, 7))
 
@@ -146,7 +146,7 @@ class Crashes(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(names))
     def leave(self, name: str) -> None:
-        """In order; and it comes back."""
+        """Let a broker leave in order, and start it again."""
         if name in self.network.cores and len(self.network.alive()) > len(self.names) - 2:
             self.network.leave(name)
             self.network.run(3)

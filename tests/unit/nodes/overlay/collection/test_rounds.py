@@ -1,4 +1,4 @@
-"""Questions of a collector at one node: whoever brought one first is answered, once all answers are there."""
+"""Questions of a collector at one node: it answers the first sender of a question, once all answers are there."""
 
 from collection_network import CollectionNetwork
 from nodes.overlay.collection.pulling import Rounds
@@ -37,7 +37,7 @@ def test_who_only_passes_a_question_on_answers_the_one_who_brought_it_and_no_lat
     rounds = Rounds(wait_s=2.0)
     rounds.record(QUESTION, 5, now=1.0)
     rounds.passed_on(QUESTION, 6)
-    rounds.record(QUESTION, 6, now=1.2)  # the part for this node comes back from there
+    rounds.record(QUESTION, 6, now=1.2)  # that node sends the part for this node back
     rounds.asked(QUESTION, [reading(1)])
     rounds.answered(QUESTION, 6, [])
     ((_, one),) = rounds.complete(1.3)
@@ -68,7 +68,7 @@ def test_what_is_kept_for_the_question_is_sent_when_the_broker_begins_to_collect
     network.collect(0)
     network.run(20)
     network.begin(1)
-    network.run(2.5)  # the collector has asked half a second ago
+    network.run(2.5)  # the collector asked half a second ago
     network.collect(1)
     identity = network.publish(1)
     network.run(10)

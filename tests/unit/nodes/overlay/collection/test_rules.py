@@ -1,4 +1,4 @@
-"""To whom data is passed on its way to the subscriber: the rules, and what must hold for any Skip Graph."""
+"""The rules for the next hop of data on its way to the subscriber, and what must hold for any Skip Graph."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -21,7 +21,7 @@ Links = dict[bytes, set[bytes]]
 
 
 def skip_graph(keys: list[bytes], vectors: dict[bytes, str], ring: bool) -> Links:
-    """The neighbours of each key, straight from the definition: next to each other among those who share i bits."""
+    """The neighbours of each key, straight from the definition: adjacent among the keys that share i bits."""
     links: Links = {key: set() for key in keys}
     for level in range(len(next(iter(vectors.values()))) + 1):
         for start in {vector[:level] for vector in vectors.values()}:
@@ -36,7 +36,7 @@ def skip_graph(keys: list[bytes], vectors: dict[bytes, str], ring: bool) -> Link
 
 
 class Collection(NamedTuple):
-    """Publishers' keys from first to last, the subscriber's, everybody's membership vector, and all links."""
+    """Publishers' keys from first to last, the subscriber's key, all membership vectors, and all links."""
 
     publishers: list[bytes]
     goal: bytes
@@ -47,7 +47,7 @@ class Collection(NamedTuple):
 
 @st.composite
 def collections(draw: st.DrawFn, among: Iterable[Lists] = Lists) -> Collection:
-    """Of up to 25 publishers."""
+    """Collections of up to 25 publishers."""
     periods = draw(st.lists(st.integers(1, 10), min_size=1, max_size=25))
     order = draw(st.sampled_from(Order))
     lists = draw(st.sampled_from(list(among)))
@@ -62,7 +62,7 @@ def collections(draw: st.DrawFn, among: Iterable[Lists] = Lists) -> Collection:
 
 
 def path(rule: Rule, start: bytes, goal: bytes, links: Links) -> list[bytes]:
-    """All stops; it must end, and at the subscriber."""
+    """All stops of the path; it must end, and at the subscriber."""
     stops = [start]
     while stops[-1] != goal:
         stop = rule.next_stop(stops[-1], goal, links[stops[-1]])
@@ -137,7 +137,7 @@ def test_on_a_line_push_takes_the_highest_level_that_leads_to_the_right(
 
 
 def shared(vector: str, other: str) -> int:
-    """How many bits both begin with."""
+    """How many leading bits both share."""
     return next(
         (at for at, bits in enumerate(zip(vector, other, strict=True)) if bits[0] != bits[1]), BITS
     )

@@ -1,4 +1,4 @@
-"""Whose readings a node waits for: by when they came, not by anybody's clock; and for nobody who keeps silent."""
+"""Whose readings a node waits for: it decides by arrival times, not by clocks of others, and skips silent nodes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ SECOND = 1_000_000_000
 
 
 def regular(schedule: SensorSchedule, sensor: int, period: float, came: list[float]) -> None:
-    """Readings with this period on a clock of the sensor's own."""
+    """Readings with this period on the sensor's own clock."""
     for number, moment in enumerate(came):
         schedule.record(sensor, 77 * SECOND + round(number * period * SECOND), moment)
 
@@ -34,7 +34,7 @@ def test_a_lost_reading_is_no_new_period() -> None:
     schedule = SensorSchedule()
     for number in (0, 1, 2, 4):
         schedule.record(1, number * SECOND, float(number))
-    assert schedule.steady_period(4.0) is None  # 1 s and 2 s: unsure, so the key stays as it is
+    assert schedule.steady_period(4.0) is None  # 1 s and 2 s: ambiguous, so the key stays as it is
     schedule.record(1, 5 * SECOND, 5.0)
     schedule.record(1, 6 * SECOND, 6.0)
     assert schedule.steady_period(6.0) == 1.0

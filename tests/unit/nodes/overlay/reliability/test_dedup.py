@@ -1,4 +1,4 @@
-"""The dedup window: it never takes a new message for a repetition, and its size is limited."""
+"""The dedup window never takes a new message for a repetition, and its size is limited."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,7 +39,7 @@ def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten(
         assert seen.add(message_id(origin, 1))
         assert not seen.add(message_id(0, 1))
     assert seen.origins == MAX_ORIGINS
-    assert seen.add(message_id(1, 1))  # so long ago that it counts as new
+    assert seen.add(message_id(1, 1))  # so old that it counts as new
 
 
 def test_of_those_with_custody_the_newest_are_remembered_and_the_oldest_go() -> None:

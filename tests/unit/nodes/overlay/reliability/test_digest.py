@@ -1,4 +1,4 @@
-"""What a node says it has: exactly that, as far as there is room, and never more."""
+"""A digest lists exactly what a node has, as far as its size allows, and never more."""
 
 from contextlib import suppress
 
@@ -59,10 +59,10 @@ def test_any_bytes_are_a_digest_or_an_error_with_a_sentence(data: bytes) -> None
 @pytest.mark.parametrize(
     "data",
     [
-        b"\0\0\0",  # within an origin
-        b"\0\0\0\1\1",  # a run is promised
+        b"\0\0\0",  # cut within an origin
+        b"\0\0\0\1\1",  # the run that it announces is missing
         b"\0\0\0\1\1\5",  # half a run
-        b"\0\0\0\1\1\5\x80",  # a number goes on
+        b"\0\0\0\1\1\5\x80",  # cut within a number
         b"\0\0\0\1\1\0\xff\xff\xff\xff\x7f",  # beyond 32 bits
     ],
 )

@@ -1,4 +1,4 @@
-"""Signs of life: what they cost at most, who is found dead, and who never is."""
+"""Heartbeats: what they cost at most, which peers are found dead, and which never are."""
 
 import heapq
 
@@ -90,7 +90,7 @@ def test_who_gets_no_answer_hears_something_else_after_asking(
     """One node probes at `asks_at`, after 5 s without a message; the other sent something at `sent_at`."""
     came_at = sent_at + delay
     if asks_at - 5 < came_at <= asks_at or sent_at > asks_at + delay:
-        return  # then it would not have asked; or this was sent after the question came
+        return  # then it would not have probed; or this was sent after the probe came
     heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
     heartbeats.up("b1", 0)
     heartbeats.sent("b1", sent_at)
@@ -166,7 +166,7 @@ def test_a_sign_of_life_from_before_the_question_was_put_is_no_answer() -> None:
 
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
-    """Links that come, go and speak, in the order of time."""
+    """Links that come, go and carry messages, in the order of time."""
     events = draw(
         st.lists(
             st.tuples(
@@ -190,7 +190,7 @@ def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
 def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_lives(
     story: list[tuple[float, str, str]], beat_s: float, budget: int, answering: dict[str, float]
 ) -> None:
-    """`answering`: peers that answer each question, after this part of `beat_s`."""
+    """`answering`: peers that answer each probe, after this part of `beat_s`."""
     heartbeats = Heartbeats(ReliabilitySettings(beat_s=beat_s, beat_budget=budget))
     widest = max(beat_s, len(PEERS) * EXCHANGE_COST / budget)  # an interval at most
     longest = widest + 2 * beat_s + 1e-6

@@ -1,4 +1,4 @@
-"""What a sensor owes, against a simple model: bounded, and no message makes room for a less urgent one."""
+"""The outbox of a sensor, against a simple model: bounded, and no message is dropped for a less urgent one."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,13 +22,13 @@ def message(identity: int, level: int, size: int) -> Message:
 
 
 class OwedModel(RuleBasedStateMachine):
-    """The model is a dict of messages, and when each was sent last and how long is waited for its answer."""
+    """The model is a dict of messages, with the time of the last transmission and the timeout of its ACK."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pending = Outbox(LIMIT)
         self.model: dict[int, Message] = {}
-        self.again: dict[int, tuple[float, float]] = {}  # when, and the wait after that
+        self.again: dict[int, tuple[float, float]] = {}  # next retransmission, and timeout after it
         self.now = 0.0
         self.count = 0
 

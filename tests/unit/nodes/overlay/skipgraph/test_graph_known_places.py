@@ -37,7 +37,7 @@ def standing(count: int, seed: int, introducers: int = 3) -> OverlayNetwork:
 
 
 def state(network: OverlayNetwork) -> list[Any]:
-    """All that a node knows of its neighbours."""
+    """Everything that a node knows of its neighbours."""
     peers = [node.peer(key) for node in network.nodes.values() for key in node.own_keys()]
     return [
         (
@@ -91,7 +91,7 @@ def test_others_come_and_go_in_it_as_in_any_graph() -> None:
 
 
 def test_a_key_that_has_left_a_known_place_comes_back() -> None:
-    """Its links begin with numbers above those that it had."""
+    """The numbers of its new links are above those of its old ones."""
     network = standing(10, seed=3)
     node = network.nodes[4]
     (key,) = node.own_keys()
@@ -104,7 +104,7 @@ def test_a_key_that_has_left_a_known_place_comes_back() -> None:
 
 
 def test_neighbours_that_leave_at_the_same_time_do_not_wait_for_each_other() -> None:
-    """A question to one who has just left is asked again when the new left neighbour says that it is."""
+    """A question to a node that has just left is asked again as soon as the new left neighbour introduces itself."""
     network = standing(30, seed=5, introducers=0)
     network.fastest = network.slowest = 0.02
     ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
@@ -118,7 +118,7 @@ def test_neighbours_that_leave_at_the_same_time_do_not_wait_for_each_other() -> 
 
 
 def test_a_question_that_comes_over_an_old_link_finds_its_way() -> None:
-    """One who has no key any more hands it to an introducer of its own; whoever has the old link is told."""
+    """A node that has no key any more passes it to an introducer of its own, and notifies the sender."""
     network = standing(30, seed=6)
     ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
     left, gone, asker = ring[3], ring[4], ring[20]

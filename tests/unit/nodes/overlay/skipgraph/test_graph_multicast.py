@@ -1,4 +1,4 @@
-"""Multicast to a range: who is inserted and stays gets it, whatever changes meanwhile; and what it costs when quiet."""
+"""Multicast to a range: every key that is inserted and stays gets it, whatever changes meanwhile; cost when quiet."""
 
 from collections import Counter
 from random import Random
@@ -75,7 +75,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Much at once: what single steps seldom make."""
+        """Let much happen at once: single steps seldom make that."""
         random = Random(seed)
         for _ in range(25):
             number = random.choice(NODES)

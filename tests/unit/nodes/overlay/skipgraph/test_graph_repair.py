@@ -1,4 +1,4 @@
-"""Nodes of an idle graph die or come: all levels are mended in seconds once one neighbour notices, others sleep on."""
+"""Nodes of an idle graph die or come: one neighbour notices, all levels are repaired in seconds, others stay idle."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ from overlay_network import (
 
 
 def idle_graph(count: int, seed: int) -> OverlayNetwork:
-    """One key a node, and nothing has changed for long; shells tell of the dead that are sent to."""
+    """One key a node, and nothing has changed for long; shells report dead nodes to the nodes that send to them."""
     network = OverlayNetwork(seed, fastest=0.05, slowest=0.05)
     random = Random(seed)
     for number in range(count):
@@ -36,7 +36,7 @@ def is_exact(network: OverlayNetwork) -> bool:
 
 
 def neighbours(network: OverlayNetwork, number: int) -> dict[str, int]:
-    """One to the left, one to the right, and one that is neither but in an upper level."""
+    """A left neighbour, a right one, and a node that is a neighbour only in an upper level."""
     node = network.nodes[number]
     peer = node.peer(node.own_keys()[0])
     beside = {"left": peer.left.node, "right": peer.right.node}
@@ -134,7 +134,7 @@ def test_a_way_that_ends_at_a_dead_node_goes_round_the_ring() -> None:
 
 
 def test_a_node_that_is_back_at_once_with_none_of_its_keys_is_passed_over() -> None:
-    """Its old keys stand to the right of one peer, in its levels, and to the left of another: none leads back."""
+    """Its old keys are the right neighbours of one peer, in its levels, and left ones of another: none leads back."""
     network = OverlayNetwork(1, fastest=0.05, slowest=0.05)
     alike = vector_of("10")
     keys = {0: [b"a"], 1: [b"b", b"f"], 2: [b"c", b"d", b"e"]}
@@ -147,14 +147,14 @@ def test_a_node_that_is_back_at_once_with_none_of_its_keys_is_passed_over() -> N
     network.crash(2)
     node = graph_node(
         network, 2, [0], alike, watched=True
-    )  # nobody noticed, and it lives: it answers
+    )  # no node noticed, and it lives: it answers
     network.act(2, node.insert(b"g", network.now))
     network.run(30)
     assert is_exact(network)
 
 
 def test_who_is_left_alone_by_a_node_that_is_back_at_once_lets_it_in_again() -> None:
-    """Its left neighbour was that node, too, which lives: it must not wait for a word from there to be sure."""
+    """That node, which lives, was its left neighbour, too: it must not wait for a message from there to be sure."""
     network = OverlayNetwork(1, fastest=0.05, slowest=0.05)
     for number, key in enumerate((b"a", b"b")):
         node = graph_node(network, number, [1 - number], watched=True)
@@ -182,7 +182,7 @@ def test_who_finds_the_place_of_its_key_behind_a_neighbour_that_began_anew_does_
         network.act(number, network.nodes[number].insert(key, network.now))
         network.run(20)
     network.crash(3)
-    graph_node(network, 3, everybody)  # without its key, and nobody has noticed
+    graph_node(network, 3, everybody)  # without its key, and no node has noticed
     before = len(network.passed)
     network.act(1, network.nodes[1].insert(b"\x1c", network.now))
     network.run(4)

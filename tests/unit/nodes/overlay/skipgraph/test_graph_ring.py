@@ -1,4 +1,4 @@
-"""Level 0, rule by rule: what the promise of the multicast rests on."""
+"""Level 0, rule by rule: the guarantee of the multicast depends on these rules."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from overlay_network import OverlayNetwork, actual_links, expected_links, graph_
 
 
 def ring(*keys: bytes) -> OverlayNetwork:
-    """Node 0 has the first key, node 1 the second, and so on; quiet. One more node has none."""
+    """Node 0 has the first key, node 1 the second, and so on; the network is quiet. One more node has no key."""
     network = OverlayNetwork(seed=4)
     for number, key in enumerate([*keys, None]):
         node = graph_node(network, number, [0])
@@ -43,7 +43,7 @@ def test_a_key_is_inserted_only_when_all_to_its_right_lead_back_to_it() -> None:
 
 
 def claim(network: OverlayNetwork, number_too_small: int) -> list[m.GraphMessage]:
-    """What node 0 answers to a claim of the place right of its key."""
+    """What node 0 answers to a claim of the place to the right of its key."""
     node: SkipGraphNode = network.nodes[0]
     peer = node.peer(b"b")
     assert peer is not None
@@ -54,7 +54,7 @@ def claim(network: OverlayNetwork, number_too_small: int) -> list[m.GraphMessage
 
 
 def answers(actions: list[Action]) -> list[m.GraphMessage]:
-    """To the one who claimed."""
+    """Answers to the node that made the claim."""
     messages = [action.message for action in actions if isinstance(action, Send)]
     return [message for message in messages if isinstance(message, m.Claimed | m.Gap)]
 
@@ -162,7 +162,7 @@ def test_two_idle_rings_close_like_a_zip_when_one_node_of_each_meets_the_other(s
     assert {key: links[0] for key, links in found.items()} == {
         key: links[0] for key, links in right.items()
     }
-    network.run(2 * IDLE_PERIOD_S)  # a level above may have to wait for a look of somebody idle
+    network.run(2 * IDLE_PERIOD_S)  # a level above may have to wait for the check of an idle node
     assert actual_links(nodes) == expected_links(nodes)
 
 

@@ -1,4 +1,4 @@
-"""Search in a Skip Graph: the papers' example, and the right end from everywhere."""
+"""Search in a Skip Graph: the papers' example, and the right target from everywhere."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ FIGURE = {9: "00", 21: "10", 33: "01", 48: "00", 75: "11", 99: "11"}
 
 
 def grown(keys: dict[int, list[bytes]], seed: int = 1) -> OverlayNetwork:
-    """A network of nodes with these keys, quiet."""
+    """A quiet network of nodes with these keys."""
     network = OverlayNetwork(seed)
     for number, own in keys.items():
         node = graph_node(network, number, list(keys)[:1])

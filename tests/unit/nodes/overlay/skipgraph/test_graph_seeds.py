@@ -1,6 +1,6 @@
-"""How a graph begins, and how nodes find it: all at once, with seeds that are dead, and with seeds that come back.
+"""How a graph begins, and how nodes find it: all at once, with dead seeds, and with seeds that come back.
 
-The seeds are nodes 0 to 2; every node joins through those of them that it is not itself.
+The seeds are nodes 0 to 2; every node joins through the seeds other than itself.
 """
 
 import pytest
@@ -18,7 +18,7 @@ SEEDS = range(3)
 
 
 def network_of(numbers: list[int], seed: int) -> OverlayNetwork:
-    """They all begin at the same moment; shells tell of the dead that are sent to."""
+    """Start all nodes at the same moment; shells report dead nodes to the nodes that send to them."""
     network = OverlayNetwork(seed, fastest=0.05, slowest=0.05)
     network.in_vain = lambda sender, receiver, _: tell_of_death(network, sender, receiver)
     for number in network.random.sample(numbers, len(numbers)):
@@ -47,7 +47,7 @@ def exact_after(network: OverlayNetwork, at_most_s: int) -> bool:
 
 
 def alone(network: OverlayNetwork) -> set[int]:
-    """Nodes that have a ring for themselves."""
+    """Nodes that are alone in their ring."""
     peers = [node.peer(node.own_keys()[0]) for node in network.nodes.values()]
     return {peer.me.node for peer in peers if peer.in_ring and peer.right == peer.me}
 

@@ -1,4 +1,4 @@
-"""After any story of inserts, leaves, crashes, delays and losses, once quiet, every level is what sorting gives."""
+"""After any sequence of inserts, leaves, crashes, delays and losses, once quiet, every level is what sorting gives."""
 
 from random import Random
 
@@ -39,7 +39,7 @@ class Stories(RuleBasedStateMachine):
         self.network = OverlayNetwork(seed, slowest=slowest, loss=loss)
 
     def node(self, number: int) -> SkipGraphNode:
-        """The node of this number; one that crashed begins anew."""
+        """The node of this number; a crashed one starts again."""
         if number not in self.network.nodes:
             graph_node(self.network, number, NODES, idle_period_s=self.idle_period_s)
         node: SkipGraphNode = self.network.nodes[number]
@@ -70,7 +70,7 @@ class Stories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Much at once: what single steps seldom make."""
+        """Let much happen at once: single steps seldom make that."""
         random = Random(seed)
         for _ in range(15):
             number = random.choice(NODES)
@@ -106,7 +106,7 @@ TestStories.settings = settings(max_examples=30, stateful_step_count=15, deadlin
 
 
 class IdleStories(Stories):
-    """Any story, with nodes that become idle; shells tell of the dead that are sent to."""
+    """Any sequence, with nodes that become idle; shells report dead nodes to the nodes that send to them."""
 
     idle_period_s = 20.0
 

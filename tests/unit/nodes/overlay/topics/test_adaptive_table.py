@@ -1,4 +1,4 @@
-"""The adaptive table of a node: the best one is left, as by the letter of the order and as in converged overlays."""
+"""The adaptive table of a node keeps the best entries, by the literal order and as converged overlays compute it."""
 
 from random import Random
 from time import process_time
@@ -18,7 +18,7 @@ OWN = 100
 
 
 def entry(heard: Heard, sticky: bool = False) -> Entry:
-    """The same, told by its key."""
+    """The same entry, identified by its key."""
     key = bytes([OWN + heard.distance])
     return Entry(key, key, heard.level, sticky, heard.subscribes, heard.urgent)
 
@@ -102,7 +102,7 @@ def test_thousands_are_taken_in_quickly() -> None:
     begin = process_time()
     for each in entries:
         table.take(each)
-    assert process_time() - begin < 3  # on a machine many times slower than that of a developer
+    assert process_time() - begin < 3  # on a machine many times slower than a developer's
     assert len(table) == 60
 
 

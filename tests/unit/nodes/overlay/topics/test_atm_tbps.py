@@ -1,4 +1,4 @@
-"""ATM- and PATM-TBPS: paths as converged overlays compute them, old tables miss nobody, urgent topics come first."""
+"""ATM- and PATM-TBPS: paths as converged overlays compute them, no subscriber missed, urgent topics first."""
 
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +61,7 @@ def test_a_table_has_no_more_entries_than_it_has_room_for() -> None:
 
 
 def is_about_participants(message: Message) -> bool:
-    """Words of rosters, however they travel."""
+    """Whether this is a control message of rosters, however it travels."""
     if message.kind is not Kind.OVERLAY:
         return False
     inner = decode(message.payload)
@@ -83,7 +83,7 @@ variants = pytest.mark.parametrize(("method", "parameters"), VARIANTS)
 @variants
 def test_an_old_table_misses_nobody(method: str, parameters: dict[str, Any]) -> None:
     network = quiet_topic(method, 3, 18, **parameters)
-    network.holds = is_about_participants  # from here on nobody is told who comes and goes
+    network.holds = is_about_participants  # from here on no node learns of joins and leaves
     for number in range(4, 20, 3):
         network.unsubscribe(number, TOPIC)
     for number in range(30, 40):
@@ -145,7 +145,7 @@ def test_one_who_dies_is_out_of_the_tables_soon(method: str, shell_knows: bool) 
 
 
 def two_topics(method: str, parameters: dict[str, Any], between: Callable[..., Any]) -> int:
-    """One node publishes on two topics; how many subscribers of the urgent one its table has room for."""
+    """One node publishes on two topics; how many subscribers of the urgent one fit into its table."""
     network = TopicNetwork(method, 1, {"table_of": "node", "table_size": 14, **parameters})
     network.start(0, [])
     network.advertise(0, "valley")
@@ -155,7 +155,7 @@ def two_topics(method: str, parameters: dict[str, Any], between: Callable[..., A
         network.subscribe(number, ("slope", "valley")[number % 2])
         network.run(0.2)
     between(network)
-    network.run(70)  # all have told of themselves once more
+    network.run(70)  # all nodes have announced themselves once more
     assert len(network.nodes[0].rosters.table("slope")) <= 14
     return len(held(network, topic="slope"))
 

@@ -42,7 +42,7 @@ def test_psg_tbps(publishers: int, subscribers: int, strategy: Strategy, support
             assert [hops[publishers + n] for n in range(subscribers)] == paths[publisher].tolist()
             if strategy is Strategy.SPLIT:
                 assert sent == messages[publisher]
-            else:  # a peer passes a flood on once, whoever started it; the thesis' start nodes do not know
+            else:  # a peer forwards a flood once; the thesis' start nodes do not know
                 assert sent <= messages[publisher]
 
 

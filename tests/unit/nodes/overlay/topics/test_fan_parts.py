@@ -1,4 +1,4 @@
-"""How FAN-TBPS cuts the subscribers' stretch: an example by hand, no gap, the same choice as in converged overlays."""
+"""How FAN-TBPS splits the subscribers' range: an example by hand, no gap, the same choice as in converged overlays."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""FAN-TBPS in virtual time: few messages whatever the priority, and nobody missed whatever the roster says."""
+"""FAN-TBPS in virtual time: few messages whatever the priority, and no subscriber missed whatever the roster says."""
 
 from random import Random
 from typing import Any
@@ -40,7 +40,7 @@ def helpers(network: TopicNetwork, publisher: int, priority: int = 5) -> list[in
 
 
 def lose(network: TopicNetwork, number: int) -> None:
-    """Crashed, and every shell that is connected to it has told so."""
+    """Crash a node; every shell that is connected to it reports so."""
     network.crash(number)
     for other, node in network.nodes.items():
         network.act(other, node.on_peer_lost(number, network.now))
@@ -112,7 +112,7 @@ def test_a_helper_that_has_left_passes_its_part_on_and_says_so() -> None:
     gone = helpers(network, 1)[1]
     network.unsubscribe(gone, TOPIC)
     network.run(20)
-    roster(network, 1).add(subscriber(gone), network.now)  # it has missed the word
+    roster(network, 1).add(subscriber(gone), network.now)  # it has missed the control message
     network.passed.clear()
     assert gone in {contact.node for contact in roster(network, 1).known(network.now)}
     for _ in range(2):
@@ -128,7 +128,7 @@ def test_a_helper_that_was_alone_and_has_left_asks_the_publisher_for_the_way() -
         network.start(number, introducers)
         (network.subscribe if number else network.advertise)(number, TOPIC)
         network.run(2)
-    network.start(9, [])  # in no ring, and it knows nobody
+    network.start(9, [])  # in no ring, and it knows no other node
     network._took_part[9, TOPIC] = network.now
     network.run(30)
     for number in (1, 2, 3):

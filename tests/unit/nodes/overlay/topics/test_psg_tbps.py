@@ -1,4 +1,4 @@
-"""PSG-TBPS: the thesis' example of support nodes, the same choice as in converged overlays, and what it is for."""
+"""PSG-TBPS: the thesis' example of support nodes, the same choice as in converged overlays, and its purpose."""
 
 from statistics import mean
 
@@ -61,7 +61,7 @@ def test_the_choice_is_that_of_converged_overlays(
 
 
 def grown(parameters: dict[str, str]) -> TopicNetwork:
-    """24 publishers and 8 subscribers of one topic, quiet."""
+    """A quiet network of 24 publishers and 8 subscribers of one topic."""
     network = TopicNetwork("psg-tbps", 2, parameters)
     for number in range(32):
         network.start(number, [0])

@@ -1,4 +1,4 @@
-"""Scribe: the same trees as in converged overlays, pruned when nobody wants them, and mended after crashes."""
+"""Scribe: the same trees as in converged overlays, pruned without subscribers, and repaired after crashes."""
 
 from collections.abc import Callable
 from random import Random
@@ -15,12 +15,12 @@ from testbed.converged.scribe import ScribeTrees, scribe_trees
 from topic_network import TopicNetwork
 
 TOPIC = "slope"
-FORM_S = 25.0  # until all lists are right
-RENEWED_S = 40.0  # until a crash is noticed, the graph is mended and the branches are renewed
+FORM_S = 25.0  # until all lists are complete
+RENEWED_S = 40.0  # until a crash is noticed, the graph repaired and the tree refreshed
 
 
 def formed(vectors: list[int], seed: int = 1, **parameters: float) -> TopicNetwork:
-    """A graph of nodes with these vectors, made by their messages; nobody wants anything yet."""
+    """A graph of nodes with these vectors, built by their messages; there is no subscription yet."""
     network = TopicNetwork("scribe", seed, parameters)
     for number, vector in enumerate(vectors):
         network.start(number, [0], vector)
@@ -30,7 +30,7 @@ def formed(vectors: list[int], seed: int = 1, **parameters: float) -> TopicNetwo
 
 
 def standing(vectors: list[int], seed: int = 1, **parameters: float) -> TopicNetwork:
-    """The same, but the nodes begin where they would stand."""
+    """The same graph, but the nodes start at their final places."""
     network = TopicNetwork("scribe", seed, parameters)
     contacts = [Contact(node_key(number), number, vector) for number, vector in enumerate(vectors)]
     places = known_places(contacts)

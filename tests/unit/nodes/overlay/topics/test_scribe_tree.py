@@ -1,4 +1,4 @@
-"""Branches of Scribe under messages that come late, and ways that change; and their words as bytes."""
+"""Trees of Scribe when messages come late and routes change; and their control messages as bytes."""
 
 from itertools import count
 
@@ -32,7 +32,7 @@ FORGET_S = 15.0
 
 
 class Place:
-    """A node's branches, with a way that the test chooses; a `Routing` by itself."""
+    """A node's part of the trees, with a route that the test chooses; it is its own `Routing`."""
 
     number = 1
 
@@ -76,7 +76,7 @@ def test_a_child_is_confirmed_when_the_branch_stands_up_to_the_root() -> None:
     ((_, join),) = place.told
     assert place.told == [(PARENT, join)]
     assert isinstance(join, Join)
-    place.tree.on_joined(PARENT, Joined(join.ticket + 1, TOPIC), place.at())  # of another time
+    place.tree.on_joined(PARENT, Joined(join.ticket + 1, TOPIC), place.at())  # of another request
     place.tree.on_joined(OTHER, Joined(join.ticket, TOPIC), place.at())
     assert len(place.told) == 1
     place.tree.on_joined(PARENT, Joined(join.ticket, TOPIC), place.at())

@@ -1,4 +1,4 @@
-"""Nodes die before they pass a publication on: those who sent to them serve everybody else by another way."""
+"""Nodes die before they forward a publication: their senders serve the other subscribers by another path."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from topic_network import TopicNetwork, parameter_sets
 
 TOPIC = "slope"
 PUBLISHERS, SUBSCRIBERS = range(3), range(3, 17)
-BOTH = 16  # publishes, too
-SMALL = {"atm-tbps": {"table_size": 6}, "patm-tbps": {"table_size": 6}}  # others must pass it on
-ONE_WAY = {"collection"}  # what has custody goes as in SG-TBPS
+BOTH = 16  # publishes and subscribes
+SMALL = {"atm-tbps": {"table_size": 6}, "patm-tbps": {"table_size": 6}}  # other nodes must forward
+ONE_WAY = {"collection"}  # publications with custody go as in SG-TBPS
 METHODS: list[tuple[str, dict[str, Any]]] = [
     (name, {**each, **SMALL.get(name, {})})
     for name in TOPIC_METHODS
@@ -29,12 +29,12 @@ BY_PRIORITY = {
     "psg-tbps",
     "patm-tbps",
     "fan-tbps",
-}  # all others send by the same ways at all levels
+}  # all others use the same paths at all levels
 REPAIR_S = 40.0
 
 
 class Shells:
-    """What the shells of a network do: who cannot be reached is gone, and what was sent to it is served again."""
+    """What the shells of a network do: report unreachable nodes as dead, and serve again what was sent to them."""
 
     def __init__(self, network: TopicNetwork) -> None:
         self._network = network
@@ -53,7 +53,7 @@ class Shells:
 
 
 def grown(method: str, parameters: dict[str, Any], seed: int) -> TopicNetwork:
-    """One topic, quiet; every node knows three that introduce it."""
+    """One topic, quiet; every node knows three introducers."""
     network = TopicNetwork(method, seed, parameters)
     for number in (*PUBLISHERS, *SUBSCRIBERS):
         network.start(number, range(3))
@@ -67,7 +67,7 @@ def grown(method: str, parameters: dict[str, Any], seed: int) -> TopicNetwork:
 
 
 def helpers(network: TopicNetwork, publisher: int, priority: int) -> list[int]:
-    """Nodes that pass a publication on, but the publisher; the first of them is one it sends to itself."""
+    """Nodes that forward a publication, except its publisher; the publisher itself sends to the first of them."""
     before = len(network.publications())
     network.publish(publisher, TOPIC, priority, CUSTODY)
     network.run(3)
@@ -174,7 +174,7 @@ def test_who_leaves_in_order_is_out_and_misses_to_nobody(
     for number in (2, 5, BOTH):
         assert network.nodes[number].left
         network.crash(number)
-    network.run(20 if method == "scribe" else 0)  # branches are renewed
+    network.run(20 if method == "scribe" else 0)  # trees are refreshed
     identity = network.publish(1, TOPIC)
     network.run(3)
     assert network.receivers(identity) == {node for node, _ in network.subscribed}

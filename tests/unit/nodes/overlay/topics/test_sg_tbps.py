@@ -105,7 +105,7 @@ def test_when_the_rendezvous_point_goes_its_neighbour_takes_over() -> None:
 
 def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> None:
     network = publishers()
-    flow(network, 2).going = True  # it has missed the word
+    flow(network, 2).going = True  # it has missed the control message
     network.passed.clear()
     network.publish(2, "slope")
     network.run(1)
@@ -120,7 +120,7 @@ def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> N
 
 @pytest.mark.parametrize("subscribers", [0, 1])
 def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: int) -> None:
-    """Split gives the rendezvous point the stretch before the first subscriber that others know."""
+    """Split gives the rendezvous point the range before the first subscriber that others know."""
     network = publishers(subscribers)
     at, end = topic_key("slope", Role.PUBLISHER, 5), topic_key("slope", Role.SUBSCRIBER, 6)
     low, floor = edge("slope", Role.SUBSCRIBER), edge("slope", Role.PUBLISHER)
@@ -136,7 +136,7 @@ def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: 
 def test_a_publisher_that_stands_still_in_vain_finds_out() -> None:
     network = publishers(2)
     for number in (1, 2, 3):
-        flow(network, number).going = False  # they have missed the word
+        flow(network, number).going = False  # they have missed the control message
     network.run(15)
     assert going(network) == [True] * 5
 

@@ -1,4 +1,4 @@
-"""What every method of publish/subscribe promises, whichever it is: runs on each registered method."""
+"""What every publish/subscribe method promises: runs on each registered method."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ TOPICS = ["slope", "valley"]
 
 
 def grown(method: str, parameters: dict[str, str], seed: int, nodes: int = 14) -> TopicNetwork:
-    """Each node publishes or subscribes to one of two topics, some do both; quiet."""
+    """A quiet network: each node publishes or subscribes to one of two topics, some do both."""
     network = TopicNetwork(method, seed, parameters)
     random = Random(seed)
     for number in range(nodes):
@@ -137,7 +137,7 @@ def test_strangers_are_refused_and_change_nothing(
         for action in node.on_message(sender, message, network.now):
             assert isinstance(
                 action, Refuse | Send | Duplicate
-            )  # some bytes are a course by chance
+            )  # some random bytes are a valid message
     network.start(2, [1])
     network.subscribe(2, "slope")
     network.run(60)

@@ -1,4 +1,4 @@
-"""Every method under any story: confirmed subscribers miss nothing, nobody is a relay, stop and go come right."""
+"""Every method under any sequence of events: confirmed subscribers miss nothing, no node is a relay, flows settle."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ topics = st.sampled_from(TOPICS)
 
 
 class TopicStories(RuleBasedStateMachine):
-    """Nodes come and go in two topics; node 0 is always there, in a topic of its own, and introduces the others."""
+    """Nodes join and leave two topics; node 0 always runs, in a topic of its own, and introduces the others."""
 
     losses = (0.0,)
     slowest = (0.02, 0.3, 0.8)
@@ -36,7 +36,7 @@ class TopicStories(RuleBasedStateMachine):
         self.network.subscribe(0, "anchor")
         for number in NODES:
             self.network.start(number, [0])
-        self.network.run(60)  # methods whose nodes have a key before they want anything
+        self.network.run(60)  # for methods whose nodes have a key before they subscribe
         self.network.loss = loss
         self.advertised: set[tuple[int, str]] = set()
         self.expected: dict[int, tuple[str, set[int]]] = {}
@@ -60,7 +60,7 @@ class TopicStories(RuleBasedStateMachine):
     @rule(number=nodes, topic=topics)
     def withdraw(self, number: int, topic: str) -> None:
         if (number, topic) in self.advertised:
-            self.network.run(15)  # what is withheld is sent, or thrown away
+            self.network.run(15)  # withheld publications are sent, or thrown away
             self.advertised.discard((number, topic))
             self.network.withdraw(number, topic)
 
@@ -80,7 +80,7 @@ class TopicStories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Much at once: what single steps seldom make."""
+        """Let much happen at once: single steps seldom make that."""
         random = Random(seed)
         for _ in range(15):
             number, topic = random.choice(NODES), random.choice(TOPICS)
@@ -97,12 +97,12 @@ class TopicStories(RuleBasedStateMachine):
                     self.wait(random.uniform(0, 1.5))
 
     def quiet(self) -> None:
-        """Nothing is lost any more, and all repairs have had their time."""
+        """Stop all losses, and give all repairs their time."""
         self.network.loss, self.network.slowest = 0.0, 0.05
         self.network.run(120)
 
     def check_flows(self) -> None:
-        """A publisher that stops goes exactly if somebody subscribes."""
+        """Check that a publisher is in state GO exactly if its topic has a subscriber."""
         if not TOPIC_METHODS[self.network.method].stops:
             return
         for number, topic in sorted(self.advertised):
@@ -112,7 +112,7 @@ class TopicStories(RuleBasedStateMachine):
                 assert state.flow.going == anybody, (number, topic)
 
     def check_everybody_reached(self) -> None:
-        """What is published now comes to all subscribers, once."""
+        """Check that a new publication reaches all subscribers, once."""
         for number, topic in sorted(self.advertised):
             identity = self.network.publish(number, topic)
             self.network.run(10)

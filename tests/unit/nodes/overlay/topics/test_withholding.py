@@ -1,4 +1,4 @@
-"""What a publisher withholds with custody: kept, however much it is, until it is sure that nobody wants it."""
+"""A publisher keeps everything that it withholds with custody, until it is sure that there is no subscriber."""
 
 from random import Random
 
@@ -19,7 +19,7 @@ MANY = 5 * MOST_HELD
 
 
 def publishers(**parameters: object) -> TopicNetwork:
-    """Three publishers of a topic, the last of which is the rendezvous point, and nobody who wants it."""
+    """Three publishers of a topic without subscribers; the last publisher is the rendezvous point."""
     network = TopicNetwork("sg-tbps", 3, parameters)
     for number in range(1, 8):
         network.start(number, [1])
@@ -65,7 +65,7 @@ def test_custody_ends_when_the_rendezvous_point_has_said_that_nobody_subscribes(
     network.holds = lambda message: message.kind is Kind.OVERLAY and is_answer(message)
     identity = network.publish(number, "slope", flags=CUSTODY)
     network.run(60)
-    assert network.nodes[number].holds(identity) is (number == 1)  # 3 sees it itself
+    assert network.nodes[number].holds(identity) is (number == 1)  # 3 is the rendezvous point
     network.release()
     network.run(1)
     assert not network.nodes[number].holds(identity)
@@ -84,7 +84,7 @@ def test_a_publisher_that_stands_still_in_vain_loses_nothing_with_custody() -> N
     network = publishers(ask_s=5)
     network.subscribe(7, "slope")
     network.run(10)
-    flow(network, 1).going = False  # a late word
+    flow(network, 1).going = False  # a late control message
     first = network.publish(1, "slope", flags=CUSTODY)
     assert network.nodes[1].holds(first)
     network.run(1)
@@ -130,7 +130,7 @@ def test_a_watched_node_doubts_silent_neighbours_and_keeps_them_until_it_is_told
     network.run(30)
     doubted = [number for number, action in network.told if action.node == 2]
     assert {*doubted} == {1, 3}
-    assert len(doubted) < 15  # not at each look
+    assert len(doubted) < 15  # not at each check
     peer = network.nodes[1].peer(b"\1")
     assert peer.right.node == 2
     network.act(1, network.nodes[1].on_peer_lost(2, network.now))

@@ -1,4 +1,4 @@
-"""Boxes and the stretches of the curve on which they lie, against looking at every point of a small space."""
+"""Boxes and the spans of the curve that they cover, compared with every point of a small space."""
 
 from itertools import pairwise, product
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodes.overlay.zorder_map.curve import Cell, cells, interleave, intervals, next_within
 from nodes.protocol.regions import Box, Interval
 
-BITS_OF = {1: 6, 2: 4, 3: 3, 4: 2}  # dimensions -> bits: spaces small enough to look at each point
+BITS_OF = {1: 6, 2: 4, 3: 3, 4: 2}  # dimensions -> bits: spaces small enough to check each point
 
 
 @st.composite
@@ -127,7 +127,7 @@ def test_known_boxes(box: Box, bits: int, stretches: list[Interval]) -> None:
 
 
 def test_a_box_of_a_huge_space_is_split_as_far_as_asked() -> None:
-    box = Box((1, 1), (2**32 - 2, 2**32 - 2))  # exactly: more stretches than there is memory for
+    box = Box((1, 1), (2**32 - 2, 2**32 - 2))  # exactly: more spans than there is memory for
     stretches = intervals(box, 32, 8)
     assert len(stretches) == 8
     assert (stretches[0][0], stretches[-1][1]) == (3, 2**64 - 4)

@@ -1,4 +1,4 @@
-"""The Z-order map: areas that move lose and double nothing, load is levelled, and a crash is recovered from."""
+"""The Z-order map: moving areas lose and duplicate nothing, load is levelled, and the map recovers from a crash."""
 
 from collections import Counter
 from itertools import pairwise
@@ -23,7 +23,7 @@ CORNER = Interest("slope", box_of((0, 0), (1, 1))).text
 
 
 def standing(seed: int, brokers: int = BROKERS, **parameters: object) -> MapNetwork:
-    """Brokers that have found together; quiet."""
+    """A quiet network of brokers that have joined each other."""
     network = MapNetwork(seed, parameters)
     for number in range(brokers):
         network.start(number, [0])
@@ -33,7 +33,7 @@ def standing(seed: int, brokers: int = BROKERS, **parameters: object) -> MapNetw
 
 
 def ways(network: MapNetwork, message: Message) -> Counter[Toward]:
-    """How often a publication was sent where."""
+    """How often a publication was sent, by what each copy was sent for (`toward`)."""
     sent = [each for _, _, each in network.publications() if each.message_id == message.message_id]
     return Counter(routing_section(each).toward for each in sent)
 
@@ -123,7 +123,7 @@ def test_a_hundred_moves_while_events_are_published_lose_and_double_nothing(slow
 
 
 def spread(cells: list[Cell], network: MapNetwork, rounds: int, seed: int) -> dict[int, set[int]]:
-    """Publish at these cells for a while, and who should get it."""
+    """Publish at these cells for a while; return the subscribers that should get each event."""
     random = Random(seed)
     expected = {}
     for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""The Z-order map between brokers that crash, are cut off and move by load: what is answered for arrives, once."""
+"""The Z-order map with brokers that crash, are isolated and move by load: publications with custody arrive, once."""
 
 from random import Random
 
@@ -18,11 +18,11 @@ WANTED = {
     "c3": [Interest("valley", box_of((0, 3), (7, 5)))],
     "c4": [Interest("slope", box_of((5, 0), (7, 7))), Interest("slope", box_of((0, 0), (7, 3)), 4)],
 }
-RESTLESS = {"level_s": 2, "k": 3, "e": 0.2}  # brokers move as often as they can
+RESTLESS = {"level_s": 2, "k": 3, "e": 0.2}  # brokers move as often as possible
 
 
 class AreaMeshStories(MeshStories):
-    """The same stories, with places and areas, and with brokers that level their load all the time."""
+    """The same sequences, with places and areas, and with brokers that level their load all the time."""
 
     @initialize(
         seed=st.integers(0, 2**32),

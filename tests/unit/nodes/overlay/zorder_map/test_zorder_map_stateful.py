@@ -1,4 +1,4 @@
-"""The Z-order map under any story of joins, leaves and moves: each point has one server, nobody misses anything."""
+"""The Z-order map under any sequence of joins, leaves and moves: each point has one server, no event is missed."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ interests = st.builds(
 
 
 class AreaStories(RuleBasedStateMachine):
-    """Broker 0 is always there; the others come, go and move, subscribe and publish."""
+    """Broker 0 always runs; the others come, go and move, subscribe and publish."""
 
     @initialize(
         seed=st.integers(0, 2**32),
@@ -41,7 +41,7 @@ class AreaStories(RuleBasedStateMachine):
         for number in NUMBERS[:4]:
             self.network.join(number)
         self.network.run(10)
-        self.expected: list[tuple[int, set[int]]] = []  # message id, who must get it
+        self.expected: list[tuple[int, set[int]]] = []  # message id, brokers that must get it
 
     @rule(number=numbers)
     def join(self, number: int) -> None:
@@ -90,7 +90,7 @@ class AreaStories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Much at once: what single steps seldom make."""
+        """Let much happen at once: single steps seldom make that."""
         random = Random(seed)
         for _ in range(20):
             number, cell = random.choice(NUMBERS), random.choice(ALL_CELLS)

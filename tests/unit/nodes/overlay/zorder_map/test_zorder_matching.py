@@ -1,4 +1,4 @@
-"""Whose boxes hold a point: the index gives what looking at every box gives, whatever came and went before."""
+"""Whose boxes contain a point: the index finds the same as a comparison with every box, after any changes."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def boxes(dimensions: int) -> st.SearchStrategy[Box]:
 
 
 class ComingAndGoing(RuleBasedStateMachine):
-    """Subscriptions come, change and go; at any time a point finds those that hold it."""
+    """Subscriptions come, change and go; at any time the index finds the boxes that contain a point."""
 
     @initialize(dimensions=st.integers(1, 4), most_cells=st.integers(1, 20))
     def begin(self, dimensions: int, most_cells: int) -> None:

@@ -1,4 +1,4 @@
-"""What a broker of the map knows of all others' interests: the newest word counts, whatever order words come in."""
+"""What a broker of the map knows of others' interests: the newest version counts, in whatever order updates arrive."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +34,7 @@ def registry() -> Registry:
 
 
 def newest(said: list[Entry]) -> dict[tuple[int, str], Entry]:
-    """Of each interest, the last word of the highest version."""
+    """The last update of the highest version, for each interest."""
     found: dict[tuple[int, str], Entry] = {}
     for entry in said:
         name = entry.broker, entry.text
