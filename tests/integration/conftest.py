@@ -1,4 +1,4 @@
-"""The command as a user calls it, and an eye on what it leaves behind."""
+"""The command as a user calls it, and a check of what it leaves behind."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def testbed_json(testbed: Command) -> Callable[..., Any]:
 
 
 def marked_processes(state: Path) -> dict[int, str]:
-    """Processes that carry the mark of any lab below the state folder: pid and lab folder."""
+    """Processes with the mark of any lab below the state folder: pid and lab folder."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -72,21 +72,21 @@ def marked_processes(state: Path) -> dict[int, str]:
 
 
 def interfaces() -> set[str]:
-    """Interfaces of the host's own namespace, but for those of stand-in boards of other tests."""
+    """Interfaces of the host's own namespace, except those of stand-in boards of other tests."""
     return {entry.name for entry in Path("/sys/class/net").iterdir() if not _of_stand_ins(entry)}
 
 
 def _of_stand_ins(interface: Path) -> bool:
-    """Their bridge, or a cable to it."""
+    """Whether it is the bridge of stand-in boards, or an interface attached to it."""
     try:
         bridge = (interface / "master").readlink().name
-    except OSError:  # it has none, or is gone
+    except OSError:  # it has no bridge, or is gone
         bridge = interface.name
     return bridge.startswith("stand-in-")
 
 
 class Watch:
-    """What labs of one test leave behind. Others may use the machine meanwhile: only what was ours counts."""
+    """What labs of one test leave behind. Others may use the machine meanwhile: only the test's own labs count."""
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -100,7 +100,7 @@ class Watch:
         return marked
 
     def leftovers(self) -> list[str]:
-        """Processes, namespaces, interfaces and files that stay; the kernel may take a moment to let go of them."""
+        """Processes, namespaces, interfaces and files that remain; the kernel may take a moment to release them."""
         deadline = time.monotonic() + LET_GO_S
         while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -119,13 +119,13 @@ class Watch:
 
 @pytest.fixture
 def watch(places: Path) -> Watch:
-    """An eye on what this test's labs leave behind."""
+    """A check of what this test's labs leave behind."""
     return Watch(places / "s")
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """One Spark session for all tests that are not about how a session comes and goes."""
+    """One Spark session for all tests that do not test how a session starts and ends."""
     from analysis.spark.session import open_session
 
     with open_session(short=True) as session:
@@ -134,7 +134,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture
 def analyzed(spark: Any) -> Callable[[Path], Any]:
-    """analyzed(run_folder): the summary; the report is written. As `testbed analyze`, without a Java of its own."""
+    """analyzed(run_folder): write the report, return the summary; as `testbed analyze`, without a Java of its own."""
     from analysis.inputs.run_folder import read_run
     from analysis.pipeline import measure
     from analysis.report.report import write_report
@@ -151,9 +151,9 @@ NOBODY = 65534
 
 
 class Nobody:
-    """The user nobody, who may not even read the folders that this Python and this source are installed in.
+    """The user nobody, who may not even read the folders in which this Python and this source are installed.
 
-    In a mount namespace of their own, Python, its packages and our source appear in nobody's home.
+    In a mount namespace of their own, Python, its packages and our source appear in nobody's home directory.
     """
 
     def __init__(self, home: Path, repository: Path) -> None:
@@ -173,7 +173,7 @@ class Nobody:
     def python(
         self, *arguments: str, cwd: Path | None = None, tun: int = 0o666
     ) -> subprocess.CompletedProcess[str]:
-        """A finished Python process; `tun`: who may use tap devices (most systems let everybody)."""
+        """Run a Python process to its end; `tun`: the mode of the tap device (most systems let all users open it)."""
         device = self.home / "tun"
         binds = [*self._seen_as.items(), (str(device), "/dev/net/tun")]
         mounts = [f"mount --bind {shlex.quote(a)} {shlex.quote(str(b))}" for a, b in binds]

@@ -49,7 +49,7 @@ PATIENCE_S = 90
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Who has this folder in its command line."""
+    """The processes that have this folder in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         try:

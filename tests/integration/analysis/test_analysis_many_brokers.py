@@ -1,4 +1,4 @@
-"""Runs of several brokers through Spark, against what is known to have happened in them."""
+"""Runs of several brokers through Spark, compared with the known truth."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_message_is_followed_through_several_brokers(spark):
-    """origin -> a -> b -> c -> town, with a second copy at c over a longer way."""
+    """origin -> a -> b -> c -> town, with a second copy that reaches c on a longer path."""
     base = {
         "direction": None,
         "kind": "PUBLISH",

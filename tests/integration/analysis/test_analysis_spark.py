@@ -1,4 +1,4 @@
-"""Whole runs through Spark, against what is known to have happened in them."""
+"""Whole runs through Spark, compared with the known truth."""
 
 import json
 import math
@@ -61,7 +61,7 @@ PUBLICATIONS = [
 
 @pytest.fixture(scope="module")
 def measured(spark, tmp_path_factory):
-    """A run in which everything that can go wrong goes wrong once."""
+    """A run in which every fault happens once."""
     folder = tmp_path_factory.mktemp("runs") / "trouble"
     made = StarRun(publications=PUBLICATIONS, fate=lambda *hop: FATES.get(hop)).write(folder)
     stages = []
@@ -243,7 +243,7 @@ def test_a_run_without_logs_and_with_a_cut_capture_is_measured_and_doubted(spark
 
 def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp_path):
     def fate(number, _src, dst):
-        return "unsent" if number < 6 and dst == "town-2" else None  # town-2 came later
+        return "unsent" if number < 6 and dst == "town-2" else None  # town-2 joined later
 
     folder = tmp_path / "run"
     run = StarRun(publications=list(plain(20, 2)), fate=fate)

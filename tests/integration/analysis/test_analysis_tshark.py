@@ -1,4 +1,4 @@
-"""The same capture read by tshark: an independent opinion on packets, streams and retransmissions."""
+"""The same capture read by tshark, as an independent check of packets, streams and retransmissions."""
 
 import random
 import shutil

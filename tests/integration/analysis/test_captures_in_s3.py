@@ -1,4 +1,4 @@
-"""Captures in S3, as `moto_server` (pip install 'moto[server]') plays it: Spark's workers read their addresses."""
+"""Captures in S3, emulated by `moto_server` (pip install 'moto[server]'): Spark's workers read their addresses."""
 
 import shutil
 import socket
@@ -23,14 +23,14 @@ PLAIN = {"Content-Type": "application/octet-stream"}
 
 
 def put(address: str, data: bytes) -> None:
-    """A bucket, or an object in one."""
+    """Create a bucket, or an object in one."""
     asked = urllib.request.Request(address, data, PLAIN, method="PUT")
     urllib.request.urlopen(asked, timeout=PATIENCE_S).close()
 
 
 @pytest.fixture
 def bucket(tmp_path):
-    """The address of a folder in a bucket, without and with its options, and the same folder here."""
+    """The address of a folder in a bucket, without and with its options, and the same folder on this machine."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Captures of every kind, as tshark reads them: an independent opinion on each field of each packet."""
+"""Captures of every kind, also read by tshark, as an independent check of each field of each packet."""
 
 import gzip
 import random
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="no tshark; apt-get install tshark"
 )
 
-# Our column, what tshark calls it (the first of several that a packet has), and how its words are read.
+# Our column, tshark's name for it (of several values the first counts), and how its text is parsed.
 FIELDS = {
     "ts_ns": ("frame.time_epoch",),
     "wirelen": ("frame.len",),
@@ -68,7 +68,7 @@ def tshark(path: Path) -> list[dict[str, str]]:
 
 
 def told(row: dict[str, str], column: str) -> object:
-    """What tshark says of a column; None if nothing."""
+    """The value that tshark gives for a column; None if it gives none."""
     word = next((row[name] for name in FIELDS[column] if row[name]), None)
     if word is None or column in WORDS:
         return word
@@ -79,7 +79,7 @@ def told(row: dict[str, str], column: str) -> object:
 
 
 def must_agree(path: Path, *without: str) -> list[dict]:
-    """Every column of every packet; our rows."""
+    """Compare every column of every packet; return our rows."""
     ours = read_all(path)
     theirs = tshark(path)
     assert len(ours.rows) == len(theirs) > 0
@@ -151,7 +151,7 @@ def test_pcap_of_either_byte_order_and_resolution(tmp_path, order, nano):
 
 @pytest.mark.parametrize("snaplen", [0, 14, 33, 40, 54, 60])
 def test_packets_that_the_capture_cut(tmp_path, snaplen):
-    """tshark tells what stands in the part of a header that is there; we tell of whole headers."""
+    """tshark reports the fields in the part of a header that is there; we report whole headers only."""
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap(captured(ethernet(), snaplen)))
     ours, theirs = read_all(path), tshark(path)

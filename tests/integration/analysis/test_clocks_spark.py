@@ -1,4 +1,4 @@
-"""Runs on boards: clocks of their own are corrected, and what they leave uncertain is told."""
+"""Runs on boards: the analysis corrects the boards' clocks, and reports the uncertainty that remains."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from written_metrics import rows
 pytestmark = pytest.mark.spark
 
 ERROR_NS = 300_000
-# Two sensors and a receiver on boards; broker, sensor-3 and town-2 in the lab. One is off by hours.
+# Two sensors and a receiver are on boards; broker, sensor-3 and town-2 in the lab. One clock is wrong by hours.
 CLOCKS = {
     "sensor-1": TrueClock(-7_200 * SECOND, 40e-6, START_NS),
     "sensor-2": TrueClock(3_000 * MS, -50e-6, START_NS),
@@ -56,7 +56,7 @@ def star(**options):
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """The same run: all on one clock; on boards whose clocks were measured; on boards whose clocks nobody measured."""
+    """The same run: all on one clock; on boards with measured clocks; on boards without clock measurements."""
     root = tmp_path_factory.mktemp("runs")
     usual = star()
     usual.write(root / "one-clock")

@@ -1,4 +1,4 @@
-"""The same jobs on a cluster of two workers that have nothing of ours: the results are those of this machine."""
+"""The same jobs on a cluster of two workers that have no package of ours: the results equal those of this machine."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ SORTED = [("path", "ascending"), ("offset", "ascending")]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A master with two workers; their Python, and that of a program that sends them work."""
+    """A master with two workers; their Python, and that of a program that submits work to them."""
     folder = tmp_path_factory.mktemp("cluster")
     with own_cluster(folder, workers=2, cores=1) as master:
         yield master, bare_python(folder), bare_python(folder, FOR_A_DRIVER)
@@ -38,7 +38,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture
 def reach(cluster, monkeypatch) -> str:
-    """The master, for commands of ours."""
+    """The address of the master, for our commands."""
     master, python, _ = cluster
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
@@ -47,7 +47,7 @@ def reach(cluster, monkeypatch) -> str:
 
 @pytest.fixture
 def submit(cluster, tmp_path):
-    """submit("packets", ...): the document of a job that spark-submit did, from a Python without testbed."""
+    """submit("packets", ...): the JSON document of a job run by spark-submit, from a Python without testbed."""
     master, python, driver = cluster
     code, program = write_job(tmp_path / "job")
 

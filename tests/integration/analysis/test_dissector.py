@@ -1,4 +1,4 @@
-"""tshark reads our messages by the dissector that is made from the field table."""
+"""tshark reads our messages with the dissector that is generated from the field table."""
 
 import random
 import shutil

@@ -1,4 +1,4 @@
-"""Load of nodes: counted by Spark as by hand and as pandas counts it; and from cells to Kawakami 2016's fairness."""
+"""Load of nodes: Spark counts it as pandas and as we do by hand; and from cells to Kawakami 2016's fairness."""
 
 import json
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ def sighting(
 
 
 def crossing(src: str, dst: str, at_s: float, **more: Any) -> list[dict[str, Any]]:
-    """Up on the sender's link, down on the receiver's."""
+    """The message up on the sender's link, and down on the receiver's."""
     return [
         sighting(src, "up", src, dst, at_s, **more),
         sighting(dst, "down", src, dst, at_s + 0.1, **more),
@@ -72,10 +72,10 @@ HAND_MADE = [
     *crossing("b", "town", 10.5),
     *crossing("sensor", "a", 10.85),  # leaves in one second, is whole in the next
     *crossing("a", "b", 11.5, kind="BEAT", origin=None),
-    sighting("town", "down", "b", "town", 11.0, complete=False),  # its end never came
-    sighting("router", "up", "sensor", "a", 10.0),  # on the way, not an end of it
-    *crossing("sensor", "a", 9.0),  # before the time that counts
-    *crossing("sensor", "a", 13.0),  # behind it
+    sighting("town", "down", "b", "town", 11.0, complete=False),  # its end never arrived
+    sighting("router", "up", "sensor", "a", 10.0),  # at a router, not at an end of its path
+    *crossing("sensor", "a", 9.0),  # before the measured time
+    *crossing("sensor", "a", 13.0),  # after the measured time
 ]
 COUNTED = {  # node, second: received, sent, publications received, forwarded
     ("sensor", 0): (0, 2, 0, 0),
@@ -115,7 +115,7 @@ def test_publications_that_travel_joined_are_one_message(spark):
 def by_pandas(
     rows: list[dict[str, Any]], begin_ns: int, end_ns: int, unit_ns: int
 ) -> dict[tuple[str, int], tuple[int, ...]]:
-    """The same, one node and one direction after the other."""
+    """The same counts by pandas, one node and one direction after the other."""
     frame = pd.DataFrame(rows)
     parts = []
     for end, direction, moment in (("src", "up", "first_ns"), ("dst", "down", "last_ns")):
@@ -172,7 +172,7 @@ def test_spark_counts_as_pandas_does(spark, rows, unit_s):
 
 @pytest.fixture(scope="module")
 def meshed(spark, tmp_path_factory):
-    """A known run of five brokers, measured."""
+    """The metrics of a known run of five brokers."""
     folder = tmp_path_factory.mktemp("runs") / "mesh"
     known_mesh().write(folder)
     return folder, measure_run(spark, read_run(folder))

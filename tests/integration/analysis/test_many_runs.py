@@ -1,4 +1,4 @@
-"""`testbed analyze RUN RUN...`: trials of one experiment, runs that are damaged, and a dataset that others read."""
+"""`testbed analyze RUN RUN...`: trials of one experiment, damaged runs, and a dataset for other programs."""
 
 import json
 from contextlib import nullcontext

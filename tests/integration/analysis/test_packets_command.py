@@ -64,7 +64,7 @@ def test_packets_are_counted_and_written(spark, folder):
 
 @pytest.fixture
 def command(spark, monkeypatch):
-    """The command, in the session that all tests share."""
+    """Run the command in the Spark session that all tests share."""
     monkeypatch.setattr("analysis.packets.open_session", lambda *_, **__: nullcontext(spark))
     return lambda *arguments: CliRunner().invoke(app, ["packets", *map(str, arguments)])
 

@@ -1,4 +1,4 @@
-"""`spark.read.format("pcap")`: the same rows as a plain read, of those columns and conditions that are asked for."""
+"""`spark.read.format("pcap")`: the same rows as a plain read, limited to the requested columns and conditions."""
 
 import gzip
 import random

@@ -1,4 +1,4 @@
-"""`spark.readStream.format("pcap")`: captures that grow, and files that appear, read once each and never twice."""
+"""`spark.readStream.format("pcap")`: captures that grow, and files that appear, are read exactly once."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def some(first: int, count: int) -> list[Captured]:
 
 @pytest.fixture
 def stream(spark, tmp_path):
-    """stream(): a reader of the folder that is to be filled; the folder is empty at first."""
+    """stream(): a reader of the folder, which is empty at first."""
     register(spark)
     (tmp_path / "in").mkdir()
 
@@ -34,7 +34,7 @@ def stream(spark, tmp_path):
 
 @pytest.fixture
 def read_now(stream, spark, tmp_path):
-    """read_now(): go on from the checkpoint with all that is there, and stop; all rows so far."""
+    """read_now(): continue from the checkpoint with everything that is there, and stop; return all rows so far."""
 
     def go_on(**options: object) -> list[tuple]:
         frame = stream(**options)

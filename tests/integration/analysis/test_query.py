@@ -1,4 +1,4 @@
-"""Questions in SQL to the metrics of runs."""
+"""SQL queries on the metrics of runs."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ TOPOLOGY = {
 
 
 def made(folder: Path, name: str, delays: list[float], **more: list[int]) -> Run:
-    """A run that was analysed."""
+    """An analysed run."""
     (folder / "metrics").mkdir(parents=True)
     manifest = {
         "format": 1,

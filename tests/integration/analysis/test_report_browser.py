@@ -1,4 +1,4 @@
-"""The report as a reader opens it: in Chromium, offline."""
+"""The report opened as a reader would: in Chromium, offline."""
 
 import json
 import re
@@ -37,7 +37,7 @@ QUIET = (
 
 
 def storm() -> dict[str, object]:
-    """What a run's folder says of a landslide."""
+    """A run folder's description of a landslide."""
     places = {"a": (33.5, 133.5), "b": (33.51, 133.5), "c": (33.9, 133.5)}
     rain = Rain(storm=Storm(peak_mm_h=200.0), before_mm=150.0)
     hazard = Hazard(HazardKind.LANDSLIDE, tuple(places), rain)
@@ -92,7 +92,7 @@ def report(spark, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def chromium(tmp_path):
-    """chromium(url, *flags): what it wrote to its output and its log."""
+    """chromium(url, *flags): what Chromium wrote to its output and its log."""
 
     def look(url: str, *flags: str) -> tuple[str, str]:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A lab in which nobody speaks our protocol: MQTT from publisher to subscriber, UDP, and a compressed WebSocket."""
+"""A lab in which no node uses our protocol: MQTT from publisher to subscriber, UDP, and a compressed WebSocket."""
 
 import json
 import math
@@ -28,7 +28,7 @@ AGREED = (
     b"Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=12\r\n\r\n"
 )
 TOPICS = ("rain", "rain", "wind", "rain")
-PAYLOADS = (b"3 mm", b"4 mm", b"storm" * 500, b"3 mm")  # the first and the last are alike
+PAYLOADS = (b"3 mm", b"4 mm", b"storm" * 500, b"3 mm")  # the first and the last are equal
 
 
 def datagram(source: Host, target: Host, payload: bytes) -> bytes:
@@ -173,7 +173,7 @@ def test_alike_publications_of_several_publishers_are_told_apart_by_their_order_
     spark,
 ):
     packets = [
-        *crossing("slow", "broker", 1, 30),  # sent first, but it comes second
+        *crossing("slow", "broker", 1, 30),  # sent first, but it arrives second
         *crossing("fast", "broker", 5, 10),
         *crossing("broker", "town", 11, 15, packet_id=7),
         *crossing("broker", "town", 31, 35, packet_id=8),
@@ -188,7 +188,7 @@ def test_a_repetition_counts_only_where_the_first_copy_did_not_come(spark):
     packets = [
         *crossing("ridge", "broker", 1, 5),
         *crossing("ridge", "broker", 8, 9, dup=True),  # its acknowledgement was late
-        packet("broker", ("broker", "town"), 11),  # cut off before the town had it
+        packet("broker", ("broker", "town"), 11),  # cut off before it reached the town
         *crossing("broker", "town", 21, 25, dup=True),
         *crossing("broker", "hall", 11, 14),
         *crossing("broker", "hall", 22, 26, dup=True),

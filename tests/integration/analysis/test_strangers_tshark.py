@@ -1,8 +1,9 @@
-"""Captures of programs that are none of ours, made by tcpdump and read by tshark: do we count what they count?
+"""Captures of other programs, made by tcpdump: do we count what tshark counts?
 
-tshark tells a packet that was sent again from one that was overtaken by the round trip of its connection, we by 3 ms
-(`analysis/streams/reassembly.py`). Which packets bring bytes out of turn is the same question to both, so their sum is
-compared; `tcp.analysis.retransmission` is set for fast and spurious ones, too. A keep-alive is a byte again to us.
+tshark distinguishes a retransmitted packet from an overtaken one by the round trip of its connection, we by 3 ms
+(`analysis/streams/reassembly.py`). Which packets bring bytes out of order is the same question to both, so the tests
+compare their sum; `tcp.analysis.retransmission` is also set for fast and spurious ones. For us a keep-alive repeats a
+byte.
 """
 
 import subprocess
@@ -56,7 +57,7 @@ kill $listening
 
 
 def told(path: Path, *fields: str, chosen: str = "") -> list[list[str]]:
-    """What tshark says of each packet that is chosen."""
+    """The fields that tshark prints for each selected packet."""
     asked = [
         "tshark",
         "-n",
@@ -74,7 +75,7 @@ def told(path: Path, *fields: str, chosen: str = "") -> list[list[str]]:
 
 
 def must_agree(path: Path) -> LinkRead:
-    """On packets, bytes and payload of each direction, on what came out of turn, and on UDP."""
+    """Compare packets, bytes and payload of each direction, packets out of order, and UDP."""
     ours = read_link(read(path), PLACE)
     fields = ("ip.src", "frame.len", "tcp.len", "udp.length")
     theirs: Counter[tuple[str, str]] = Counter()
@@ -135,7 +136,7 @@ def test_downloads(tmp_path):
 
 
 def test_mosquitto_and_its_clients(tmp_path):
-    """Every control packet that tshark finds, with its topic, flags and length; and what mosquitto_sub says it got."""
+    """Compare every control packet that tshark finds (topic, flags, length), and the output of mosquitto_sub."""
     (tmp_path / "big").write_bytes(bytes(range(256)) * 80)
     path = strangers.capture(tmp_path, MQTT, PUBLISHERS)
     ours = must_agree(path)
@@ -153,7 +154,7 @@ def test_mosquitto_and_its_clients(tmp_path):
             columns = [column.split(",") for column in (topic, qos, retain, dup)]
             published += zip(*columns, sizes, strict=True)
     assert Counter(row["kind"] for row in rows) == {Kind(k).name: n for k, n in kinds.items()}
-    windy = {f"wind/{number}" for number in range(1, 9)}  # longer, and so is their length
+    windy = {f"wind/{number}" for number in range(1, 9)}  # long: their length field has more bytes
     mine = [
         (
             row["topic"],

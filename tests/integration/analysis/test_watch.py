@@ -1,4 +1,4 @@
-"""`testbed watch` beside a lab that runs: its numbers grow with the run, end with it, and are those of the captures."""
+"""`testbed watch` beside a running lab: its numbers grow with the run, end with it, and equal those of the captures."""
 
 import json
 import os
@@ -31,7 +31,7 @@ scenario:
 
 @pytest.fixture
 def started(repository):
-    """started("watch", ...): a command that goes on; it is ended with the test."""
+    """started("watch", ...): start a command that keeps running; it ends with the test."""
     processes = []
 
     def start(*words: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""The benchmarks run and say what they promise. How fast anything was is not a test's business."""
+"""The benchmarks run and print what they promise. These tests do not judge speed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The benchmark of brokers runs and says what it promises. How fast anything was is not a test's business."""
+"""The benchmark of brokers runs and prints what it promises. These tests do not judge speed."""
 
 import importlib.util
 import json

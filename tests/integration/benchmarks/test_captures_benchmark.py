@@ -1,4 +1,4 @@
-"""The benchmarks of captures compare what they say, on a file that tshark reads as we do, and on a whole run."""
+"""The benchmarks of captures compare the named readers, on a file that tshark reads as we do, and on a whole run."""
 
 import shutil
 from contextlib import nullcontext

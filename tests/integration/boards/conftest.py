@@ -1,4 +1,4 @@
-"""The programs of a board, and a bench of namespaces on which they are tried."""
+"""The programs of a board, and a bench of namespaces in which tests run them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

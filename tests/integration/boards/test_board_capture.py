@@ -125,7 +125,7 @@ def talk(bench: Bench, port: int) -> None:
 
 @pytest.mark.skipif(not shutil.which("tshark"), reason="no tshark; apt-get install tshark")
 def test_tshark_reads_it_with_right_checksums(bench: Bench, links: Path, capturing: Any) -> None:
-    """Also of what the board sends, as offloads are off while its link is shaped."""
+    """The checksums of packets from the board are right, too, because offloads are off while its link is shaped."""
     bench.did("shape", write_links(links, up={"rate_bps": 1e6}))
     capture = capturing()
     talk(bench, 7878)
@@ -153,7 +153,7 @@ def test_a_killed_capture_is_continued(bench: Bench, capturing: Any) -> None:
     eventually(lambda: first.told()["packets"] >= 50)
     first.end(signal.SIGKILL)
     whole = first.file.stat().st_size
-    with first.file.open("ab") as torn:  # as a loss of power leaves it
+    with first.file.open("ab") as torn:  # as a power failure leaves it
         torn.write(b"\x01\x02\x03")
     assert not first.told()["ended"]
     bench.send("up", PEER, 7)
@@ -207,7 +207,7 @@ def test_a_full_disk_costs_packets_and_is_told(
 def test_shaped_packets_are_captured_behind_the_shaper(
     bench: Bench, links: Path, capturing: Any
 ) -> None:
-    """As in a lab: a packet is captured once, when it arrives, and not if the line has lost it."""
+    """As in a lab: a packet is captured once, when it arrives, and never if the link has lost it."""
     bench.did("shape", write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 400e3}))
     capture = capturing()
     for direction in ("up", "down"):
@@ -215,7 +215,7 @@ def test_shaped_packets_are_captured_behind_the_shaper(
     bench.send("down", STRANGER, 5)
     time.sleep(0.2)
     bench.did("shape", write_links(links, down={"cut": True}))
-    time.sleep(1.5)  # the capture looks each second
+    time.sleep(1.5)  # the capture checks each second
     bench.send("down", PEER, 9)
     time.sleep(0.3)
     bench.did("unshape", links)

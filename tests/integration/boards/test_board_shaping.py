@@ -1,4 +1,4 @@
-"""Links of boards, shaped by real `tc` in namespaces: peers only, and as they were afterwards."""
+"""Links of boards, shaped by real `tc` in namespaces: only for peers, and restored afterwards."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ def test_the_queue_in_front_of_a_line_holds_what_was_asked(bench: Bench, links: 
     write_links(links, up={"rate_bps": 400e3, "queue_bytes": 20_000})
     bench.did("shape", links)
     heard = bench.measure("up", PEER)
-    assert 17 <= len(heard.times) <= 25  # 1,042 bytes each, and what left meanwhile
+    assert 17 <= len(heard.times) <= 25  # 1,042 bytes each, and those that left meanwhile
     assert passes_at_once(bench, "down", PEER)
 
 
@@ -124,7 +124,7 @@ def test_what_was_half_taken_away_is_put_right_or_taken_away(
             case "shaper":
                 bench.tc("qdisc", "del", "dev", device, "root")
             case "note":
-                # Unplugged of its device, nobody knows any more how the offloads were.
+                # After the device is unplugged, the earlier state of its offloads is unknown.
                 bench.ip("link", "del", device)
         assert bench.did(wanted, links) == {"changed": True}
         if wanted == "shape":

@@ -1,4 +1,4 @@
-"""Labs on boards: stand-ins that Ansible sets up over SSH, from `deploy` to the report, and what if boards die."""
+"""Labs on boards: stand-ins that Ansible sets up over SSH, from `deploy` to the report, also when boards die."""
 
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.docker,
     pytest.mark.ansible,
     pytest.mark.root,
-    pytest.mark.timeout(900),  # boards are set up several times, and one that is dead is waited for
+    pytest.mark.timeout(900),  # boards are set up several times, and the test waits for a dead one
 ]
 
 NAMES = ("slopes-0", "slopes-1", "broker", "siren")
@@ -84,7 +84,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def is_clean(board: StandIn, lab: str) -> bool:
-    """Nothing of the lab is there."""
+    """Whether the board has nothing of the lab."""
     places = [f"{root}/testbed/{lab}" for root in ("/opt", "/etc", "/var/lib")]
     left = any(board.root("test", "-e", path)[0] == 0 for path in places)
     return not left and "testbed" not in board.root("ls", "/etc/systemd/system")[1]
@@ -137,7 +137,7 @@ def test_a_lab_on_boards_from_check_to_report(
     readings = [json.loads(line) for line in (run / "clocks.jsonl").read_text().splitlines()]
     assert {reading["when"] for reading in readings} >= {"before", "after"}
     assert {reading["node"] for reading in readings} == set(NAMES)
-    # They share this machine's clock: what is measured is nothing but the error.
+    # They share this machine's clock, so every measured offset is an error of the measurement.
     assert all(abs(each["offset_ns"]) <= each["error_ns"] for each in readings)
 
 
@@ -233,7 +233,7 @@ def test_a_deployment_that_is_killed_can_be_cleared(
 
 
 def _patiently(command: Callable[[], subprocess.CompletedProcess[str]]) -> Any:
-    """Until a board that boots lets somebody in."""
+    """Wait until a booting board accepts logins."""
     for _ in range(5):
         done = command()
         if done.returncode in (0, 3):

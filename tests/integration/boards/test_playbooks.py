@@ -1,4 +1,4 @@
-"""The playbooks, run by Ansible over SSH on boards that boot systemd: deployed, looked at, collected, cleaned."""
+"""The playbooks, run by Ansible over SSH on boards that boot systemd: deploy, check, collect, clean."""
 
 import hashlib
 import ipaddress
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.ansible,
     pytest.mark.docker,
     pytest.mark.root,
-    pytest.mark.timeout(900),  # the boards' image may have to be made first
+    pytest.mark.timeout(900),  # the boards' image may have to be built first
 ]
 
 PLAYBOOKS = Path(__file__).resolve().parents[3] / "playbooks"
@@ -37,14 +37,14 @@ NODE_UNIT = f"testbed-node-{LAB}.service"
 CAPTURE_UNIT = f"testbed-capture-{LAB}.service"
 LINKS_UNIT = f"testbed-links-{LAB}.service"
 PORT = 9000
-AHEAD_S = 2.0  # of the time server before the boards
+AHEAD_S = 2.0  # the time server is ahead of the boards
 ROUTE = "10.77.0.0/16"
 DATA = f"/var/lib/testbed/{LAB}"
 
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a playbook, and every word that Ansible wrote about it."""
+    """The result of a playbook, and everything that Ansible wrote about it."""
 
     stats: Mapping[str, Mapping[str, int]]
     facts: Mapping[str, Mapping[str, Any]]  # by host
@@ -55,7 +55,7 @@ class Played:
 
 
 def play(name: str, inventory: Mapping[str, Any], extra: Mapping[str, Any], *flags: str) -> Played:
-    """Run it as testbed does."""
+    """Run the playbook as testbed does."""
     facts: dict[str, dict[str, Any]] = {}
 
     def note(event: dict[str, Any]) -> bool:
@@ -83,7 +83,7 @@ def play(name: str, inventory: Mapping[str, Any], extra: Mapping[str, Any], *fla
 
 
 def node_json(boards: StandIns, board: str) -> dict[str, Any]:
-    """A broker, and a subscriber who looks for it."""
+    """A broker, and a subscriber that connects to it."""
     broker = board == "river"
     place = {"name": "broker", "number": 1, "host": boards["river"].address, "port": PORT}
     return {
@@ -121,7 +121,7 @@ LINE = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A lab of two boards, as testbed hands it to the playbooks."""
+    """A lab of two boards, as testbed passes it to the playbooks."""
 
     boards: StandIns
     folder: Path
@@ -145,7 +145,7 @@ class Setting:
 
 
 def write_files(folder: Path, boards: StandIns) -> None:
-    """What testbed puts there for the playbooks to push."""
+    """Write the files that the playbooks push."""
     zipapp.build(folder / "nodes.pyz")
     capture_zipapp.build(folder / "capture.pyz")
     peers = [board.address for board in boards.boards.values()]
@@ -158,7 +158,7 @@ def write_files(folder: Path, boards: StandIns) -> None:
 
 
 def write_deb(folder: Path, architecture: str) -> None:
-    """A package with one file."""
+    """Write a Debian package with one file."""
     with tempfile.TemporaryDirectory() as root:
         control = Path(root, "DEBIAN", "control")
         control.parent.mkdir()
@@ -172,7 +172,7 @@ def write_deb(folder: Path, architecture: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def ansible_is_found() -> Iterator[None]:
-    """Its commands are beside this Python, which need not be on the PATH."""
+    """Ansible's commands are beside this Python, which need not be on the PATH."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
         yield
@@ -205,7 +205,7 @@ def setting(boards: StandIns, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def everything(board: StandIn) -> set[str]:
-    """Names, rights and times of what a deployment could touch."""
+    """Names, permissions and times of all files that a deployment could change."""
     folders = ["/etc", "/opt", "/usr", "/var/lib", "/home"]
     moving = "/home/pi( |/.ansible)|/var/lib/(chrony|systemd|private)"
     found = board.said("find", *folders, "-printf", "%p %m %u %g %T@\n").splitlines()
@@ -214,7 +214,7 @@ def everything(board: StandIn) -> set[str]:
 
 @pytest.fixture(scope="module")
 def checked(setting: Setting) -> tuple[Played, dict[str, set[str]]]:
-    """A deployment in check mode, and what is other than before on each board."""
+    """A deployment in check mode, and the differences that it made on each board."""
     before = {name: everything(board) for name, board in setting.boards.boards.items()}
     played = setting.play("deploy", "--check", "--diff")
     return played, {
@@ -234,7 +234,7 @@ def collected(setting: Setting, deployed: object) -> Played:
 
 @pytest.fixture(scope="module")
 def cleaned(setting: Setting, collected: object) -> Played:
-    """Of a deployment that somebody has half removed by hand."""
+    """Clean a deployment that somebody has half removed by hand."""
     hill = setting.boards["hill"]
     hill.said("rm", "-r", f"/etc/testbed/{LAB}", f"/etc/systemd/system/{NODE_UNIT}")
     hill.said("systemctl", "daemon-reload")
@@ -250,13 +250,13 @@ def state(board: StandIn, unit: str) -> str:
 
 
 def process(board: StandIn, unit: str) -> dict[str, str]:
-    """What the kernel says of a unit's process."""
+    """The kernel's data on a unit's process."""
     lines = board.said("cat", f"/proc/{main_pid(board, unit)}/status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 def ask(boards: StandIns, board: str, question: dict[str, Any]) -> Any:
-    """Over the control socket, as the login user."""
+    """Ask a node over its control socket, as the login user."""
     program = (
         "import socket,sys;s=socket.socket(socket.AF_UNIX);"
         f"s.connect('/run/testbed-{LAB}/ctl');"

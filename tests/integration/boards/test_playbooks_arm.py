@@ -44,7 +44,7 @@ def boards() -> Iterator[StandIns]:
         yield made
 
 
-@pytest.mark.timeout(900)  # an emulated board, whose image may have to be made first
+@pytest.mark.timeout(900)  # an emulated board, whose image may have to be built first
 def test_a_board_with_an_arm_processor_is_deployed_and_cleaned(
     boards: StandIns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_board_with_an_arm_processor_is_deployed_and_cleaned(
     (tmp_path / "hosts/river").mkdir(parents=True)
     (tmp_path / "hosts/river/node.json").write_text(json.dumps(NODE))
     zipapp.build(tmp_path / "nodes.pyz")
-    # An emulator passes on neither traffic control nor packet sockets as a kernel does.
+    # An emulator does not implement traffic control and packet sockets as a kernel does.
     own = {"testbed_node": "river", "testbed_shape": False, "testbed_capture": False}
     extra = {"testbed_lab": "valley", "testbed_run": "valley-1", "testbed_files": str(tmp_path)}
 

@@ -57,7 +57,7 @@ def inside(container: Container, *command: str) -> str:
 
 
 def limits_inside(container: Container) -> tuple[int, float | None]:
-    """Memory, and processor time per time, as the node's own control group has them (old and new kernels' files)."""
+    """Memory, and processor time per time, from the node's own control group (files of old and new kernels)."""
     script = """
     cd /sys/fs/cgroup
     cat memory.max memory/memory.limit_in_bytes 2>/dev/null

@@ -28,7 +28,7 @@ def minimal(repository: Path) -> Path:
 
 @pytest.fixture
 def backend(testbed_json: Command, minimal: Path, places: Path) -> DockerBackend:
-    """A lab that is up, seen by another command."""
+    """A lab that is up, opened again as by another command."""
     up = testbed_json("up", minimal, "--name", "boxes", "--backend", "docker")
     run = RunPlace(places / "c" / up["run"])
     topology = from_json(json.loads(run.manifest.read_text())["topology"])
@@ -79,7 +79,7 @@ def test_the_details_name_the_images_without_asking_for_others(
     monkeypatch: pytest.MonkeyPatch,
     places: Path,
 ) -> None:
-    """And the image that they name is not removed under the lab."""
+    """The image that the details name is not removed while the lab runs."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("no image may be made for the details")

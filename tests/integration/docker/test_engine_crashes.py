@@ -1,6 +1,6 @@
-"""The Docker engine dies, in an `up`, while a lab runs, in a `down`; the machine reboots. The table is docs/crashes.md.
+"""The Docker engine dies, in an `up`, while a lab runs, in a `down`; the machine reboots. See docs/crashes.md.
 
-Each test has an engine of its own: nobody else's containers are hurt.
+Each test has an engine of its own, so that no other container is harmed.
 """
 
 import json
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.docker, pytest.mark.root]
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[OwnEngine]:
-    """One of our own, with the node image of the usual one."""
+    """An engine of the test's own, with the node image of the machine's engine."""
     usual = usual_engine()
     image = ensure_image(NodeImage(own_platform(usual)), ImageOwner(ignore))
     own = OwnEngine()
@@ -45,7 +45,7 @@ def victim(
     places: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Victim]:
-    """Every command of the test talks to our engine."""
+    """A lab whose commands all talk to the test's own engine."""
     monkeypatch.setenv("DOCKER_HOST", engine.address)
     victim = Victim(testbed, places, "docker")
     yield victim
@@ -63,7 +63,7 @@ def lab(victim: Victim) -> Victim:
 
 
 def containers(engine: OwnEngine) -> dict[str, str]:
-    """Node and state."""
+    """Container states by node."""
     client = engine.client()
     try:
         found = client.api.containers(all=True)
@@ -194,7 +194,7 @@ def test_after_a_reboot_the_lab_can_simply_be_started_again(
 
 @pytest.fixture
 def restoring(engine: OwnEngine) -> Iterator[OwnEngine]:
-    """The same engine, started in the way in which containers outlive it."""
+    """The same engine, restarted in the mode in which containers outlive it."""
     engine.kill()
     engine.start("--live-restore")
     yield engine

@@ -1,4 +1,4 @@
-"""scripts/engine, as far as it can be tried without starting or stopping an engine that others use."""
+"""scripts/engine, as far as tests can run it without starting or stopping an engine that others use."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Images: made where there are none, by the engine that will run them."""
+"""Images: built where they are missing, by the engine that will run them."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ def lab(tmp_path: Path) -> LabPlace:
 def names_of_our_own(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Images of these tests have names that nobody else uses; the labs' own images stay untouched."""
+    """Give images of these tests names that nobody else uses, so that the labs' own images stay untouched."""
     if "the_labs_own" not in request.fixturenames:
         monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
     yield
@@ -72,7 +72,7 @@ def names_of_our_own(
 
 @pytest.fixture
 def the_labs_own() -> None:
-    """A test that looks at the images that labs use."""
+    """Use the images that labs use."""
 
 
 def printed(client: docker.DockerClient, name: str, *command: str) -> str:
@@ -221,7 +221,7 @@ images.ensure_images([wanted], images.ImageOwner(ignore, LabPlace(Path(sys.argv[
 
 @pytest.fixture
 def temporary(tmp_path: Path) -> Path:
-    """Where builds put what they make."""
+    """The folder in which builds put temporary files."""
     folder = tmp_path / "tmp"
     folder.mkdir()
     return folder

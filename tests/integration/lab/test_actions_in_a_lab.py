@@ -1,4 +1,4 @@
-"""What a scenario does on real links: sides that are apart, traffic of nobody's, commands, and what was waited for."""
+"""Actions of a scenario on real links: partition, background load, commands, and events that wait for something."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ scenario:
 
 
 def packets(folder: Path, link: str, start_ns: int) -> list[tuple[float, Packet]]:
-    """With their times in the scenario."""
+    """Packets with their times in the scenario."""
     found = rdpcap(str(folder / "pcap" / f"{link}.pcap"))
     return [(float(p.time) - start_ns / 1e9, p) for p in found if IP in p]
 
@@ -73,7 +73,7 @@ def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
     at_siren = packets(folder, "siren", start_ns)
     datagrams = [(at, len(p)) for at, p in at_siren if UDP in p and p[UDP].dport == 9]
     assert 32_000 * 4 * 0.8 < 8 * sum(size for _, size in datagrams) < 32_000 * 4 * 1.2
-    assert not [p for _, p in at_siren if p[IP].proto == 1]  # no answer that a port is closed
+    assert not [p for _, p in at_siren if p[IP].proto == 1]  # no reply that a port is closed
     (ended,) = [each["details"] for each in manifest["actions"] if each["action"] == "unload"]
     assert ended["sent"] >= len(datagrams)
     assert ended["unsent"] >= 0

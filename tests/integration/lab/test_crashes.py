@@ -1,4 +1,4 @@
-"""What dies, and what happens then: parts of a lab and the commands that work on it. The table is docs/crashes.md."""
+"""Parts of a lab die, or commands that work on it: what happens then. The table is docs/crashes.md."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def victim(testbed: Callable[..., Any], places: Path, backend: str) -> Victim:
 
 @pytest.fixture
 def lab(victim: Victim) -> Victim:
-    """It is up."""
+    """A lab that is up."""
     up = victim.up()
     assert up.returncode == 0, up.stderr
     return victim

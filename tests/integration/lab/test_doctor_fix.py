@@ -1,4 +1,4 @@
-"""`testbed doctor --fix`, where it cannot do any harm: nobody else's processes are seen, and no real tool is called."""
+"""`testbed doctor --fix`, where it can do no harm: it sees no processes of others, and calls no real tool."""
 
 import json
 import os
@@ -27,7 +27,7 @@ AN_ORPHAN = 'TESTBED_LAB_DIR="$LOST" TESTBED_ROLE=keeper sleep 600 & exec "$@"'
 
 
 def doctor(places: Path, repository: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """The finished command, on a machine with one orphan, where each tool only writes down that it was called."""
+    """Run the command on a machine with one orphan, where each tool only records that it was called."""
     tools = places / "tools"
     tools.mkdir(exist_ok=True)
     for name in TOOLS:

@@ -1,4 +1,4 @@
-"""What a user can get wrong or a machine can lack: one clear sentence, the right exit code, nothing left."""
+"""Mistakes of a user and missing capabilities of a machine: one clear sentence, the right exit code, nothing left."""
 
 import json
 import os
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.netns
 
 
 def sentence(done: subprocess.CompletedProcess[str]) -> str:
-    """The error as shown; exactly one, and no traceback."""
+    """The error as shown; exactly one sentence, and no traceback."""
     assert "Traceback" not in done.stderr
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1, done.stderr

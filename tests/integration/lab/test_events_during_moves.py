@@ -11,12 +11,12 @@ from told_by_nodes import must_agree
 from valley_areas import Valley
 
 LAB = "moving-areas"
-SECONDS = 12  # of those that the file has
+SECONDS = 12  # of the file's scenario
 MOVES = 8  # at least, also on a busy machine
 
 
 def moves(summary: dict[str, Any]) -> int:
-    """At least so many: a broker was told where to begin, had that place, and the old one was given up."""
+    """At least so many moves: a broker learnt where to begin, got that place, and the old one was given up."""
     words = summary["overlay"]["control"]["by_word"]
     steps = ("Tell cut", "Claimed", "Unlinked")
     return min(words.get(step, {"messages": 0})["messages"] for step in steps)

@@ -1,4 +1,4 @@
-"""Everything that happens in a real lab is streamed in the order of time, while it happens."""
+"""Every event of a real lab is streamed in the order of time, while it happens."""
 
 import json
 import threading

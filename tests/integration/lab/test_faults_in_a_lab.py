@@ -1,4 +1,4 @@
-"""A scenario with faults on real links: processes are killed and made again, lines cut, and every alert comes once."""
+"""A scenario with faults on real links: nodes are killed and restarted, links cut, and every alert arrives once."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The machine is watched while a real lab runs, and the lab does not depend on it."""
+"""The monitor samples the machine while a real lab runs, and the lab does not depend on the monitor."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def test_a_run_has_a_row_for_each_second(testbed_json, watch, repository):
     assert begin < play["start_ns"]
     assert rows[-1]["t"] >= play["end_ns"]
     assert covered == pytest.approx((rows[-1]["t"] - begin) / 1e9, abs=0.1)
-    assert len(rows) <= covered + 2  # fewer, if the machine held up the monitor itself
+    assert len(rows) <= covered + 2  # fewer, if the machine delayed the monitor itself
     assert sum(row["relay_forwarded"] for row in rows) > 20
     assert all(row["capture_dropped"] == 0 for row in rows)
     assert watch.leftovers() == []

@@ -1,4 +1,4 @@
-"""Ending all labs at once, and removing what a lab leaves whose folder somebody has deleted."""
+"""Ending all labs at once, and removing the processes of a lab whose folder somebody has deleted."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from crashing import FILE
 
 pytestmark = pytest.mark.netns
 
-# In a process namespace of its own, nobody else's orphans are seen, let alone ended.
+# In a process namespace of its own, the command sees no orphans of others, and cannot end them.
 ALONE = ("unshare", "--pid", "--fork", "--mount-proc")
 LOSE_A_LAB = """
 set -e

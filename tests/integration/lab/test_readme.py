@@ -1,4 +1,4 @@
-"""The README as a stranger would follow it: every command in it is run, what it shows is what comes out."""
+"""The README as a new user would follow it: the test runs every command in it, and compares the output."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.netns
 @pytest.mark.spark
-@pytest.mark.timeout(900)  # six times Spark, and labs that come and go
+@pytest.mark.timeout(900)  # six starts of Spark, and several labs
 def test_every_command_of_the_readme_works(blocks, valley, repository, testbed):
     lines = [line for block in blocks["sh"] for line in block.splitlines()]
     assert any(line.startswith("testbed run") for line in lines)

@@ -1,4 +1,4 @@
-"""A real run is recorded, played again and compared: the same publications, injected ones and faults included."""
+"""A real run is recorded, played again and compared: the same publications, with injected ones and faults."""
 
 import json
 import threading
@@ -25,12 +25,12 @@ scenario:
     - {at: 500ms, publish: {from: "gauges[*]", topic: alerts, priority: 4, size: 200B, period: 1s, spread: 500ms}}
     - {at: 2s, crash: {nodes: spare}}
 """
-BUSY_MACHINE = "2s"  # the limits of a test; `replay` itself is stricter
+BUSY_MACHINE = "2s"  # the tolerances of a test; `replay` itself is stricter
 
 
 @pytest.fixture
 def recorded(testbed: Any, testbed_json: Any, places: Path) -> Path:
-    """The folder of a run whose file is gone, with a message that was injected while it was played."""
+    """The folder of a run whose topology file is gone, with a message that was injected while it was played."""
     file = places / "again.yaml"
     file.write_text(FILE)
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])

@@ -1,6 +1,6 @@
-"""The large lab at a smaller count: containers of three platforms, own lines and shared ones, from start to report.
+"""The large lab at a smaller count: containers of three platforms, own links and shared ones, from start to report.
 
-The whole of topologies/valleys-300.yaml is a run by hand, documented in docs/scale.md.
+The whole of topologies/valleys-300.yaml is run by hand; docs/scale.md documents it.
 """
 
 import json

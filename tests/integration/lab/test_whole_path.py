@@ -1,4 +1,4 @@
-"""From a topology file to numbers: what the captures say must be what the nodes say."""
+"""From a topology file to numbers: captures and nodes must agree."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from told_by_nodes import must_agree
 
 AGREEMENT_S = 0.005
-TRIES = 3  # the nodes' own clock readings wait for a processor; a busy machine may need another try
+TRIES = 3  # nodes read their own clocks late on a busy machine, which may need another try
 
 CONTRACT = {
     "messages": {"published", "expected_deliveries", "delivered", "lost", "duplicates"},
@@ -31,7 +31,7 @@ def log_lines(run_folder: Path, event: str) -> list[dict]:
 
 
 def captured_delays(run_folder: Path) -> dict[tuple[str, str], float]:
-    """(message, receiver) -> delay, as the metrics have it."""
+    """(message, receiver) -> delay, from the metrics."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(run_folder / "metrics" / "deliveries.parquet")
@@ -40,7 +40,7 @@ def captured_delays(run_folder: Path) -> dict[tuple[str, str], float]:
 
 
 def logged_delays(run_folder: Path) -> dict[tuple[str, str], float]:
-    """The same from the subscribers' own logs."""
+    """The same from the subscribers' logs."""
     return {
         (line["id"], line["node"]): (line["t"] - line["published_ns"]) / 1e9
         for line in log_lines(run_folder, "receive")
@@ -48,7 +48,7 @@ def logged_delays(run_folder: Path) -> dict[tuple[str, str], float]:
 
 
 def check_document(document: dict) -> None:
-    """The contract for programs (docs/json.md)."""
+    """Check the contract for programs (docs/json.md)."""
     assert {"run", "backend", "emulator", "delay_s", "hops"} <= document.keys()
     for key, parts in CONTRACT.items():
         assert parts <= document[key].keys()
@@ -101,7 +101,7 @@ def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, reposito
     shutil.copytree(repository / "captures" / "sample", folder)
     document = testbed_json("analyze", folder)
     check_document(document)
-    assert document["fidelity"]["machine"] is None  # nobody had watched it
+    assert document["fidelity"]["machine"] is None  # no monitor ran
     captured, logged = captured_delays(folder), logged_delays(folder)
     assert len(captured) == document["messages"]["delivered"] == 5
     must_agree(folder)
@@ -112,7 +112,7 @@ def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, reposito
 @pytest.mark.root
 @pytest.mark.spark
 def test_the_same_without_root(nobody, repository):
-    """As an ordinary user, the whole lab lives in a user namespace."""
+    """As an ordinary user, the whole lab runs in a user namespace."""
     shutil.copy(repository / "topologies" / "minimal.yaml", nobody.home)
     done = nobody.python("-m", "testbed", "run", "minimal.yaml", "--json")
     assert done.returncode in (0, 3), done.stderr
@@ -159,7 +159,7 @@ def test_what_is_under_way_when_a_lab_is_taken_down_still_arrives(
 ):
     minimal = repository / "topologies" / "minimal.yaml"
     lab = testbed_json("up", minimal, "--backend", "netns")
-    question = ("inject", "minimal", "--from", "sensor", "--size", "15kB")  # a second on its line
+    question = ("inject", "minimal", "--from", "sensor", "--size", "15kB")  # a second on its link
     injected = [testbed_json(*question)["id"] for _ in range(2)]
     assert testbed("down", "minimal").returncode == 0
     received = [line["id"] for line in log_lines(Path(lab["run_folder"]), "receive")]
