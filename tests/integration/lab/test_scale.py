@@ -39,7 +39,7 @@ COUNTS = {
 
 @pytest.fixture
 def valleys(repository: Path, places: Path) -> Path:
-    """The lab of three hundred with fewer in each group, and a shorter scenario."""
+    """The lab of three hundred nodes with fewer in each group, and a shorter scenario."""
     text = (repository / "topologies" / "valleys-300.yaml").read_text()
     for group, count in COUNTS.items():
         text, found = re.subn(

@@ -68,7 +68,7 @@ def link(node: str, mtu: int = 1500) -> LinkSpec:
 def receive_all(
     sock: socket.socket, quiet_s: float, count: int | None = None
 ) -> list[tuple[int, bytes]]:
-    """(kernel's receive time in ns, payload) until so many came, or nothing comes for a while."""
+    """(kernel's receive time in ns, payload) until this many packets came, or none comes for a while."""
     sock.settimeout(quiet_s)
     found: list[tuple[int, bytes]] = []
     while count is None or len(found) < count:
@@ -82,7 +82,7 @@ def receive_all(
 
 
 def say_hello(wired: Wired, sender: str, receiver: str) -> None:
-    """One packet each way."""
+    """Send one packet each way."""
     with wired.socket(sender) as one, wired.socket(receiver) as other:
         one.sendto(b"hello", (address(receiver), PORT))
         assert other.recv(100) == b"hello"
@@ -91,7 +91,7 @@ def say_hello(wired: Wired, sender: str, receiver: str) -> None:
 
 
 def transfer(lab: Wired, sender: str, receiver: str, size: int) -> None:
-    """So many bytes by TCP, and all of them arrive."""
+    """Send this many bytes by TCP, and check that all of them arrive."""
     sent, received = os.urandom(size), bytearray()
     with (
         lab.socket(receiver, socket.SOCK_STREAM) as server,
@@ -140,7 +140,7 @@ def places_for_labs() -> Iterator[Callable[[], LabPlace]]:
 
 @pytest.fixture
 def lab_places() -> Iterator[Callable[[], LabPlace]]:
-    """lab_places(): a lab's place; whatever lives there at the end is ended."""
+    """lab_places(): a lab's place; processes that are left there at the end are ended."""
     with places_for_labs() as place:
         yield place
 
@@ -154,7 +154,7 @@ def wire(
     mtu: int | dict[str, int] = 1500,
     links: Sequence[str] | None = None,
 ) -> Wired:
-    """A lab with these links (or only some of them), unshaped."""
+    """A lab with these unshaped links (or only some of them)."""
     sizes = mtu if isinstance(mtu, dict) else dict.fromkeys(nodes, mtu)
     keeper = Keeper.launch(place, "run")
     programs = [
@@ -184,7 +184,7 @@ def shared_wired() -> Iterator[Callable[..., Wired]]:
 
 @pytest.fixture
 def tools() -> "Tools":
-    """The helpers above (test folders are no packages that could be imported)."""
+    """The helpers above (test folders are not packages, so tests cannot import them)."""
     return Tools()
 
 

@@ -1,6 +1,6 @@
-"""Links are measured as the lab comes up: on links like its own, beside them, and what is wrong is told.
+"""Links are measured as the lab comes up: on links like its own, beside them; the manifest reports what is wrong.
 
-How close a busy machine comes is not judged tightly: margins are wide, and what must be found wrong is wrong by far.
+Margins are wide, because a busy machine disturbs the measurement. Links that must be found wrong are wrong by far.
 """
 
 import json
@@ -43,7 +43,7 @@ MVNO = "rate: 128kbit/s, delay: 60ms, jitter: 15ms, queue: 32kB"
 
 @pytest.fixture
 def lab_file(places: Path) -> Any:
-    """lab_file(line): a small lab whose links are all of this kind."""
+    """lab_file(line): a small lab whose links all have these settings."""
 
     def write(line: str) -> Path:
         path = places / "calib.yaml"
@@ -60,7 +60,7 @@ def manifest_of(places: Path) -> dict[str, Any]:
 
 
 def calibration_of(places: Path) -> dict[str, dict[str, Any]]:
-    """By direction."""
+    """The calibration by direction."""
     return {one["direction"]: one for one in manifest_of(places)["calibration"]}
 
 
@@ -152,7 +152,7 @@ calibrating.main()
 
 
 def measure(places: Path, emulator: str, profile: Profile, *program: str) -> list[dict[str, Any]]:
-    """What the measuring process finds of one profile."""
+    """Run the measuring process on one profile; return its result."""
     place = LabPlace(places / "s" / "alone")
     place.folder.mkdir(parents=True)
     question = {"do": "quick", "emulator": emulator, "profiles": [asdict(profile)]}

@@ -28,7 +28,7 @@ pytestmark = [
 ]
 
 PATIENCE_S = 20.0
-PAIRS = 150  # of packets; they fit into the smallest buffer even if the worker sleeps all the while
+PAIRS = 150  # of packets; they fit into the smallest buffer even while the worker does not run
 
 
 class Link:
@@ -65,7 +65,7 @@ class Link:
 
     @contextmanager
     def sender(self, direction: str) -> Iterator[Callable[[bytes], int]]:
-        """Sends frames up (from the node) or down (from the core)."""
+        """Send frames up (from the node) or down (from the core)."""
         namespace, ifname = (self.node, "eth0") if direction == "up" else (self.core, self.port)
         with inside(namespace):
             raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -75,7 +75,7 @@ class Link:
 
 
 class Worker:
-    """The process under test, and the line to it."""
+    """The process under test, and the connection to it."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -109,7 +109,7 @@ def _ip(*words: str) -> None:
 
 
 def _carries(ifname: str) -> bool:
-    """Until the kernel has noticed that both ends are up, it silently drops what is sent."""
+    """Whether the interface carries frames: the kernel drops them until it has noticed that both ends are up."""
     show = ["ip", "-json", "link", "show", ifname]
     (about,) = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)
     return bool(about["operstate"] == "UP" and about["qdisc"] != "noop")
@@ -126,14 +126,14 @@ def number_of(data: bytes) -> int:
 
 
 def settled(worker: Worker) -> bool:
-    """Nothing moves any more."""
+    """Whether the statistics no longer change."""
     before = worker.ask({"do": "stats"})
     time.sleep(0.3)
     return worker.ask({"do": "stats"}) == before
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
+    """Wait until another process has made the condition true."""
     limit = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < limit, "it never came to be"
@@ -430,7 +430,7 @@ def test_tshark_reads_the_same_packets(link: Link, worker: Worker, tmp_path: Pat
 
 
 def test_all_of_this_holds_without_root(tmp_path: Path) -> None:
-    """This file again in a user namespace, where root has no rights over the machine (and no large buffers)."""
+    """Run this file again in a user namespace, where root has no rights over the machine (and no large buffers)."""
     again = subprocess.run(
         [
             *("unshare", "--user", "--map-root-user", "--net"),

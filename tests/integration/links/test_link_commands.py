@@ -1,4 +1,4 @@
-"""`testbed link` on real labs: what passes and what does not, how long it takes, and what the manifest says of it."""
+"""`testbed link` on real labs: which messages pass, how long they take, and what the manifest records."""
 
 import json
 import os
@@ -37,14 +37,14 @@ scenario:
 
 
 def command(*words: object) -> Any:
-    """The document that a command prints; within this process, which spares its start."""
+    """The document that a command prints; it runs within this process, which saves the start of another."""
     done = CliRunner().invoke(app, [*map(str, words), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
 class Lab:
-    """A lab that is up, through the eyes of the command line."""
+    """A lab that is up, used through the command line."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -59,12 +59,12 @@ class Lab:
         return line
 
     def publish(self, size: str = "100B") -> str:
-        """The new message's id."""
+        """Publish a message; return its id."""
         question = ("inject", self.name, "--from", "sensor", "--size", size)
         return str(command(*question)["id"])
 
     def arrivals(self) -> dict[str, float]:
-        """Delay in seconds of each message that the siren has."""
+        """Delay in seconds of each message that the siren has received."""
         return {
             line["id"]: (line["t"] - line["published_ns"]) / 1e9
             for line in command("logs", self.name, "siren")
@@ -91,7 +91,7 @@ def up(places, testbed) -> Callable[[str], Lab]:
 
 
 def delay_of(lab: Lab, size: str, wait_until: Callable[..., None]) -> float:
-    """Publish one message; the seconds until the siren had it."""
+    """Publish one message; return the seconds until the siren had it."""
     message = lab.publish(size)
     wait_until(lambda: message in lab.arrivals(), 60)
     return lab.arrivals()[message]
@@ -106,7 +106,7 @@ def test_nothing_passes_a_cut_link_until_it_is_restored(up, wait_until, emulator
     change = lab.link("cut", "sensor", "--up")["change"]
     assert (change["links"], change["directions"]) == (["sensor"], ["up"])
     stopped = [lab.publish(), lab.publish()]
-    time.sleep(1.0)  # what passes a link without delay has passed by then
+    time.sleep(1.0)  # messages on a link without delay have passed by then
     assert not set(stopped) & set(lab.arrivals())
     assert lab.line("sensor", "up")["cut"]
     assert not lab.line("sensor", "down")["cut"]

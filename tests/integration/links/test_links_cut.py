@@ -1,4 +1,4 @@
-"""A cut: one direction is silent, everything else is as before."""
+"""A cut: one direction carries nothing, everything else is as before."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ SLOW = Shape(rate_bps=1e6)
 
 
 def send(lab: Any, tools: Any, sender: str, receiver: str, text: bytes) -> list[bytes]:
-    """What arrives of one packet."""
+    """Send one packet; return what arrives."""
     with lab.socket(sender) as one, lab.socket(receiver) as other:
         one.sendto(text, (tools.address(receiver), tools.port))
         return [data for _, data in tools.receive_all(other, quiet_s=0.3, count=1)]

@@ -1,6 +1,6 @@
-"""The kernel's own emulator does what is asked, exactly: no packet is early, and the least delayed ones are not late.
+"""netem, the kernel's emulator, is exact: no packet is early, and the least delayed ones are not late.
 
-A busy machine can only delay packets, so the smallest of several delays is judged, and rates over many packets.
+A busy machine can only delay packets, so tests judge the smallest of several delays, and rates over many packets.
 """
 
 import platform
@@ -32,7 +32,7 @@ def lab(shared_wired: Any) -> Any:
 
 @pytest.fixture
 def shape(lab: Any) -> Any:
-    """shape(direction, shape): packets from n1 to n2 meet this line, on n1's way up or on n2's way down."""
+    """shape(direction, shape): packets from n1 to n2 pass this link, on n1's way up or on n2's way down."""
 
     def one_way(direction: str, line: Shape, seed: int = 1) -> None:
         up, down = (line, FREE) if direction == "up" else (FREE, line)
@@ -42,7 +42,7 @@ def shape(lab: Any) -> Any:
 
 
 def frames(lab: Any, tools: Any, size: int, count: int, gap_s: float = 0.0) -> list[Any]:
-    """Frames of this size from n1 to n2: (number, sent at, came at), in the order of their arrival."""
+    """Send frames of this size from n1 to n2; return (number, sent at, came at), in the order of their arrival."""
     sent = []
     with lab.socket("n1") as one, lab.socket("n2") as other:
         for number in range(count):
@@ -101,7 +101,7 @@ def test_a_full_queue_loses_packets_and_does_not_tell_the_sender(
 
 
 def stream(lab: Any, tools: Any, skip_s: float, seconds: float) -> tuple[float, int]:
-    """TCP from n1 to n2: bits a second that arrived after the first moments; segments that were sent again."""
+    """TCP from n1 to n2: bits a second that arrived after the first moments; retransmitted segments."""
     with (
         lab.socket("n2", socket.SOCK_STREAM) as server,
         lab.socket("n1", socket.SOCK_STREAM) as client,
@@ -138,7 +138,7 @@ def stream(lab: Any, tools: Any, skip_s: float, seconds: float) -> tuple[float, 
 
 
 def arrived_bytes(lab: Any, node: str) -> int:
-    """Frames that entered the node's interface, in bytes."""
+    """Bytes of the frames that entered the node's interface."""
     table = Path(f"/proc/{lab.pids[node]}/net/dev").read_text()
     (line,) = [line for line in table.splitlines() if line.lstrip().startswith("eth0:")]
     return int(line.partition(":")[2].split()[0])
@@ -164,7 +164,7 @@ def test_a_queue_holds_bytes_not_packets(
     sent_s = time.monotonic()
     arrivals = frames(lab, tools, frame, 2 * fitting)
     sent_s = (arrivals[-1][1] - arrivals[0][1]) / 1e9 if arrivals else time.monotonic() - sent_s
-    made_room = 10_000 * sent_s / frame  # while they were being sent
+    made_room = 10_000 * sent_s / frame  # queue space freed while they were being sent
     assert fitting <= len(arrivals) <= fitting + made_room + 2
 
 

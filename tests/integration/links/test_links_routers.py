@@ -1,4 +1,4 @@
-"""Several nodes behind one router share its line."""
+"""Several nodes behind one router share its link."""
 
 import errno
 import os
@@ -183,7 +183,7 @@ def router_namespace(lab: Any) -> Iterator[int]:
 def namespaces_held_by(keeper: Keeper) -> list[Path]:
     found = []
     for entry in Path(f"/proc/{keeper.status()['pid']}/fd").iterdir():
-        with suppress(FileNotFoundError):  # our own conversation with it, just ended
+        with suppress(FileNotFoundError):  # our own connection to it, just closed
             if str(entry.readlink()).startswith("net:"):
                 found.append(entry)
     return found
@@ -302,7 +302,7 @@ def spread_out(tools: Any, number: int) -> Any:
 
 
 def hello(one: int, other: int) -> bool:
-    """One packet from namespace to namespace."""
+    """Send one packet from namespace to namespace."""
     with inside(other):
         receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         receiver.bind(("0.0.0.0", 5000))

@@ -1,4 +1,4 @@
-"""The core as a router: no questions asked, nothing let out, and packets that are too large are answered."""
+"""The core as a router: it sends no ARP requests, lets nothing out, and answers packets that are too large."""
 
 import errno
 import fcntl
@@ -62,7 +62,7 @@ def test_the_first_packet_on_a_fresh_link_is_the_first_one_sent(
     lab.keeper.capture_stop()
     for node in ("n1", "n2"):
         seen = [in_words(frame) for frame in frames(tmp_path / f"{node}.pcap")]
-        assert seen[0] == "SYN"  # nobody had to ask for an address
+        assert seen[0] == "SYN"  # no ARP request was needed
         assert set(seen) == {"SYN", "TCP"}
     assert frames(tmp_path / "n3.pcap") == []
 
@@ -82,7 +82,7 @@ def test_who_sent_a_packet_can_be_told_from_its_mac_addresses(
 
 
 def refusal(lab: Any, node: str, to: str) -> int:
-    """How a connection to this address is refused: by the node's own kernel, or by the core."""
+    """The error of a connection to this address: the node's own kernel refuses it, or the core does."""
     with lab.socket(node, socket.SOCK_STREAM) as client, pytest.raises(OSError, match=r".") as no:
         client.connect((to, 9))
     return int(no.value.errno or 0)
@@ -97,11 +97,11 @@ def test_nothing_of_a_lab_reaches_the_outside(wired: Any, tools: Any, emulator: 
     for outside in ("192.0.2.1", "198.51.100.7", "203.0.113.9", *addresses_of_this_machine()):
         assert refusal(lab, "n1", outside) == errno.ENETUNREACH
     assert other.keeper.status()["wired"] == ["n1", "n2", "n3"]
-    assert refusal(lab, "n1", tools.address("n3")) == errno.ENETUNREACH  # there is one elsewhere
+    assert refusal(lab, "n1", tools.address("n3")) == errno.ENETUNREACH  # another lab has this node
 
 
 def addresses_of_this_machine() -> list[str]:
-    """All but its loopback, of which each namespace has its own."""
+    """All addresses of this machine but its loopback, of which each namespace has its own."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces():

@@ -1,4 +1,4 @@
-"""Shapers on real links. Upper bounds are strict; how close a busy machine comes is not judged tightly."""
+"""Shapers on real links. Upper bounds are strict; lower ones are wide, because a busy machine is late."""
 
 import time
 from itertools import pairwise
@@ -20,7 +20,7 @@ EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM]
 
 
 def burst(lab: Any, tools: Any, sender: str, receiver: str, count: int) -> list[tuple[int, bytes]]:
-    """Send all at once; what arrives, with the kernel's times."""
+    """Send all packets at once; return those that arrive, with the kernel's times."""
     tools.say_hello(lab, sender, receiver)
     with lab.socket(sender) as one, lab.socket(receiver) as other:
         for number in range(count):
@@ -59,7 +59,7 @@ def test_the_queue_drops_what_does_not_fit(wired: Any, tools: Any, emulator: Emu
     lab.keeper.shape({"n1": (Shape(rate_bps=RATE_BPS, queue_bytes=20_000), Shape())}, 1)
     arrivals = burst(lab, tools, "n1", "n2", COUNT)
     fitting = 20_000 // (PAYLOAD + tools.headers)
-    assert fitting <= len(arrivals) <= fitting + 20  # and a few that found room meanwhile
+    assert fitting <= len(arrivals) <= fitting + 20  # and a few that found queue space meanwhile
 
 
 def test_delay_and_serialisation_add_up_on_the_relay(wired: Any, tools: Any) -> None:
@@ -72,7 +72,7 @@ def test_delay_and_serialisation_add_up_on_the_relay(wired: Any, tools: Any) -> 
             before = time.time_ns()
             one.sendto(bytes(PAYLOAD), (tools.address("n2"), tools.port))
             ((came, _),) = tools.receive_all(other, 5.0, count=1)
-            assert came - before >= least_ns  # a lone packet pays in full: no stored credit
+            assert came - before >= least_ns  # a lone packet takes its full time: no stored credit
             assert came - before < least_ns + 500e6
 
 

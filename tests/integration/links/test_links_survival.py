@@ -1,4 +1,4 @@
-"""Whoever is killed, at whatever moment: nothing of the lab is left on the machine."""
+"""Any process of a lab may be killed at any moment: nothing of the lab is left on the machine."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def namespaces_of(lab: Any) -> SeenNamespaces:
 
 def assert_gone(lab: Any, namespaces: SeenNamespaces, tools: Any) -> None:
     assert marked(lab.place) == []
-    # A process that ends loses its environment, and with it our mark, a little before its namespace.
+    # A process that ends loses its environment, and with it the mark of our lab, a little before its namespace.
     tools.wait_for(lambda: not namespaces.still_held())
 
 

@@ -1,4 +1,4 @@
-"""Links as the keeper makes them: they carry what is sent, and nothing else."""
+"""Links as the keeper makes them carry the packets that are sent, and nothing else."""
 
 import errno
 import os
@@ -65,7 +65,7 @@ def test_tcp_carries_a_megabyte_in_frames_of_the_links_size(
         sender.join()
     assert bytes(received) == sent
     sizes = sizes_of(tap)
-    assert max(sizes) == 1014  # no offload: what the shaper sees is what a real line would carry
+    assert max(sizes) == 1014  # no offload: the shaper sees packets as on a real link
 
 
 def frames_at(lab: Any, node: str) -> socket.socket:
@@ -104,7 +104,7 @@ def test_a_link_carries_only_its_own_nodes_packets(
     with frames_at(lab, "n20") as bystander:
         for node in TWENTY[1:19]:
             tools.say_hello(lab, node, "n1")
-        assert frames_of(bystander) == []  # neither questions nor noise
+        assert frames_of(bystander) == []  # neither ARP requests nor other packets
 
 
 @EACH

@@ -1,7 +1,7 @@
-"""The whole path on a kernel that has netem: a virtual machine is booted once, and asked many things.
+"""The whole path on a kernel that has netem: a virtual machine boots once and runs many steps.
 
-Where the processor helps (KVM), all tests of links run in it; where it must be emulated, which takes ten times as long,
-only those that show netem to be exact.
+With KVM all tests of links run in it. Without KVM, emulation takes ten times as long, and only the tests that show
+netem to be exact run.
 """
 
 import json
@@ -20,7 +20,7 @@ REPOSITORY = Path(__file__).parents[3]
 SCRIPT = REPOSITORY / "scripts" / "netem-machine"
 TESTBED = [sys.executable, "-m", "testbed"]
 LINKS = "tests/integration/links"
-# Where the processor is emulated, as much as shows that netem does what is asked.
+# On an emulated processor, just enough tests to show that netem is exact.
 CHOSEN = f'[ "$NETEM_MACHINE" = kvm ] && where={LINKS} || where={LINKS}/test_links_netem.py'
 PYTEST = f"{sys.executable} -m pytest -q -m netem -p no:cacheprovider"
 STEPS = {
@@ -57,7 +57,7 @@ def machine(*command: str, **environment: str) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def steps() -> dict[str, Step]:
-    """What was asked of the machine, by name."""
+    """The steps that ran in the machine, by name."""
     runner = REPOSITORY / "tests" / "support" / "steps_in_machine.py"
     done = machine(
         *(sys.executable, str(runner), json.dumps(STEPS)),
@@ -71,7 +71,7 @@ def steps() -> dict[str, Step]:
 
 @pytest.fixture
 def manifest(steps: dict[str, Step]) -> Any:
-    """The run that was made in the machine."""
+    """The manifest of the run that was made in the machine."""
     return json.loads(steps["manifest"].out)
 
 
@@ -84,7 +84,7 @@ def test_output_and_exit_code_come_out_and_nothing_else_stays(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (7, "oh\n"), done.stderr
     release, *interfaces = done.stdout.split()
     assert release != os.uname().release
-    assert interfaces == ["lo"]  # there is no way out of the machine
+    assert interfaces == ["lo"]  # the machine has no network to the outside
     assert not written.exists()
 
 
@@ -116,6 +116,6 @@ def test_the_lab_has_measured_its_links(manifest: Any) -> None:
     found = {(one["profile"], one["direction"]): one for one in manifest["calibration"]}
     for direction in ("up", "down"):
         achieved = found["mvno-128k", direction]["achieved"]
-        # However slow the machine: nothing is earlier than 60 ms - 15 ms of jitter, or faster than the line.
+        # However slow the machine: nothing is earlier than 60 ms - 15 ms of jitter, or faster than the link.
         assert achieved["delay_s"] is None or achieved["delay_s"] >= 0.045
         assert achieved["rate_bps"] is None or achieved["rate_bps"] <= 1.2 * 128_000

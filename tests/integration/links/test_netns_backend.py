@@ -1,4 +1,4 @@
-"""The netns backend with real nodes: a lab's whole life, and what it finds when parts have died."""
+"""The netns backend with real nodes: the whole life of a lab, and its status when parts have died."""
 
 import os
 import shutil
@@ -68,7 +68,7 @@ class Lab:
         return request(self.place.node_control(node), {"do": "status", **question})
 
     def again(self) -> NetnsBackend:
-        """As another command sees the lab."""
+        """The lab, opened again as by another command."""
         return NetnsBackend(self.place, self.run, self.topology)
 
 
@@ -242,7 +242,7 @@ def test_a_node_that_cannot_read_its_file_fails_alone_with_its_own_words(folder:
     lab.backend.prepare(lab.topology)
     logs = lab.run.logs
     logs.mkdir()
-    (logs / "town.stderr").mkdir()  # nobody can write there
+    (logs / "town.stderr").mkdir()  # no process can write there
     bad = lab.place.folder / "bad.json"
     bad.write_text("{")
     asked = [

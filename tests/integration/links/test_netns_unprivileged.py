@@ -1,4 +1,4 @@
-"""Without root: the same labs, in a user namespace, as the user `nobody`."""
+"""The same labs without root, in a user namespace, as the user `nobody`."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Several sensors behind one router: they share its line, and everything is captured and measured."""
+"""Several sensors behind one router share its link, and everything is captured and measured."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ scenario:
 
 @pytest.fixture
 def run_folder(places: Path, testbed_json: Command) -> Path:
-    """Of a lab that was played and is down."""
+    """The run folder of a lab that was played and is down."""
     file = places / "shared.yaml"
     file.write_text(FILE)
     up = testbed_json("up", file, "--backend", "netns", codes=(0, 3))
@@ -50,7 +50,7 @@ def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_line(
     run = analyzed(run_folder)
     must_agree(run_folder)
     assert run["messages"]["delivered"] == 3
-    # 30 kB at 20 kB/s: whoever is last cannot be there before 1.5 s, and who is alone would need 0.5 s
+    # 30 kB at 20 kB/s: the last message cannot arrive before 1.5 s; alone it would need 0.5 s
     assert run["delay_s"]["1"]["max"] > 1.4
     assert run["hops"]["1"]["max"] == 2, "a router is no hop of the overlay"
     manifest = json.loads((run_folder / "run.json").read_text())

@@ -1,4 +1,4 @@
-"""Brokers as real processes on the loopback: they find each other, carry what guests publish, and lose one another."""
+"""Brokers as real processes on the loopback: they find each other, forward clients' messages, and lose each other."""
 
 import time
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from nodes.runtime.lifecycle import STOP_WITHIN_S
 
 
 class Graph:
-    """A lab of brokers b1, b2, ... and guests that know them all, their own broker first."""
+    """A lab of brokers b1, b2, ... and clients that know them all, their own broker first."""
 
     def __init__(self, folder: Path, size: int, method: str, **parameters: Any) -> None:
         self.lab = Lab(folder)
@@ -64,7 +64,7 @@ def has_all(node: RunningNode, sent: list[str]) -> bool:
 
 
 def publish_for(sensor: RunningNode, seconds: float) -> list[str]:
-    """Alarms, many a second; their ids."""
+    """Publish many alarms a second; return their ids."""
     end = time.monotonic() + seconds
     sent = []
     while time.monotonic() < end:

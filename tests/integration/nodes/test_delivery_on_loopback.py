@@ -1,4 +1,4 @@
-"""Nodes with a delivery method each, as real processes at one broker; and guests that get theirs wrong."""
+"""Nodes with different delivery methods, as real processes at one broker; and clients that violate theirs."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -33,7 +33,7 @@ def written(method: Method) -> dict[str, Any]:
 
 
 def publish_all(sensor: RunningNode, topic: str) -> set[str]:
-    """A message of each level and size; the ids."""
+    """Publish a message of each level and size; return the ids."""
     sizes = [(level, size) for size in SIZES for level in (1, 2, 3, 4, 5)]
     return {
         sensor.publish(topic=topic, priority=level, size=size)
@@ -84,7 +84,7 @@ def test_links_of_different_methods_meet_at_one_broker_also_when_it_was_started_
 
 
 def ended(lab: Lab, name: str, *chunks: tuple[bytes, int], labels: bool = False) -> str:
-    """Say HELLO and these chunks; how the broker ends it."""
+    """Send HELLO and these chunks; return how the broker closes the connection."""
     address, offers = f"ws://127.0.0.1:{lab.port}/", [Offer()] if labels else None
     with connect(address, proxy=None, compression=None, extensions=offers) as line:
         with suppress(ConnectionClosed):

@@ -16,7 +16,7 @@ OVERLAY = {"method": "sg-tbps", "parameters": {"beat_s": 1}}
 
 
 class Slope:
-    """Some brokers, a sensor that has the first as the nearest, and a subscriber that has the last."""
+    """Some brokers, a sensor whose nearest broker is the first, and a subscriber whose nearest is the last."""
 
     def __init__(self, folder: Path, brokers: int, **of_sensor: Any) -> None:
         self.lab = Lab(folder)
@@ -95,7 +95,7 @@ def test_when_brokers_crash_their_guests_move_and_no_alert_is_lost_or_comes_twic
     published += [slope.sensor.publish() for _ in range(5)]
     until(lambda: set(published) <= set(received(slope.subscriber)))
     assert slope.subscriber.ask("status")["home"] == "b2"
-    restart(slope.brokers[0])  # a broker that has lost all others may be cut off, and takes nothing
+    restart(slope.brokers[0])  # it has lost all others, may be isolated, and accepts nothing
     assert slope.all_arrive_once(published)
 
 
@@ -164,7 +164,7 @@ def test_in_a_star_no_journal_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("who", ["sensor", "subscriber"])
 def test_a_long_message_on_a_narrow_line_is_no_silence(tmp_path: Path, who: str) -> None:
-    """It takes 4 s; a peer that is silent for 1.5 s is given up."""
+    """The message takes 4 s; a peer that is silent for 1.5 s counts as dead."""
     overlay = {"method": "sg-tbps", "parameters": {"beat_s": 0.5, "beat_budget": 1000}}
     lab = Lab(tmp_path)
     with NarrowLine(lab.port, bytes_per_s=100_000) as line:

@@ -1,4 +1,4 @@
-"""A broker among others under attack by one that says, or knows how to prove, that it is a broker, too."""
+"""A broker is attacked by a node that claims, or can prove, to be a broker of the same lab."""
 
 import itertools
 import random
@@ -39,7 +39,7 @@ from under_attack import (
     withstand,
 )
 
-HOSTILE = "b9"  # of the lab, but nobody is there: who attacks says that it is this one
+HOSTILE = "b9"  # a broker of the lab that does not run: attackers claim to be this one
 # Without an attack a broker of sg-tbps has 27 MiB.
 BOUND_WITHOUT_SECRET = 48 * MIB
 BOUND_WITH_SECRET = 96 * MIB
@@ -56,7 +56,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def in_the_graph() -> dict[str, Any]:
-    """How the broker is told of another one, which is absent."""
+    """The configuration by which the broker knows another one, which is absent."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         absent = {"host": "127.0.0.1", "port": probe.getsockname()[1]}
@@ -97,7 +97,7 @@ def words_of_the_graph_instead_of_the_proof(lab: Lab, over: threading.Event) -> 
                 line.recv(timeout=PATIENCE_S)
 
 
-# With it
+# With the secret
 
 
 def garbage_about_the_graph(lab: Lab, over: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""A broker under attack goes on serving: its guests' messages arrive, and its memory stays below a bound.
+"""A broker under attack goes on serving: its clients' messages arrive, and its memory stays below a bound.
 
 Each attack runs against a real broker on the loopback while an honest sensor publishes to an honest subscriber.
 """
@@ -37,8 +37,8 @@ from under_attack import (
     withstand,
 )
 
-# An idle broker has 26 MiB. What attackers without the secret can make it hold is small; one with the secret can fill
-# one queue (8 MB), one message that is on its way in and one that is on its way out.
+# An idle broker has 26 MiB. Attackers without the secret can make it hold little. An attacker with the secret can fill
+# one queue (8 MB), one incoming message and one outgoing message.
 BOUND_WITHOUT_SECRET = 48 * MIB
 BOUND_WITH_SECRET = 96 * MIB
 CROWD = 2 * MAX_PENDING
@@ -53,7 +53,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 @contextmanager
 def deaf_guest(lab: Lab, name: str = "x1") -> Iterator[socket.socket]:
-    """One that reads nothing more when it has said HELLO."""
+    """A client that reads nothing more after HELLO."""
     protocol = ClientProtocol(parse_uri(f"ws://127.0.0.1:{lab.port}/"))
     with knock(lab) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -62,7 +62,7 @@ def deaf_guest(lab: Lab, name: str = "x1") -> Iterator[socket.socket]:
         caller = Caller(card(name), "b1", new_nonce())
         line.sendall(frame(caller.first()))
         heard: list[Event] = []
-        while len(heard) < 2:  # the answer of HTTP, HELLO
+        while len(heard) < 2:  # the HTTP response and HELLO
             protocol.receive_data(line.recv(4096))
             heard += protocol.events_received()
         assert isinstance(heard[1], Frame)
@@ -71,7 +71,7 @@ def deaf_guest(lab: Lab, name: str = "x1") -> Iterator[socket.socket]:
 
 
 def announcement(size: int) -> bytes:
-    """The head of a binary frame that will be so long (RFC 6455, 5.2)."""
+    """The header of a binary frame of this length (RFC 6455, 5.2)."""
     return struct.pack("!BBQ4s", 0x82, 0xFF, size, b"mask")
 
 
@@ -158,7 +158,7 @@ def guesses_at_the_secret(lab: Lab, over: threading.Event) -> None:
             assert line.close_reason == "s1 does not know the lab's secret"
 
 
-# With it
+# With the secret
 
 
 def a_flood_of_publications(lab: Lab, over: threading.Event) -> None:

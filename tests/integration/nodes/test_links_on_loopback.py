@@ -1,4 +1,4 @@
-"""Every delivery method over a real connection: whatever is offered at one end arrives whole at the other."""
+"""Every delivery method over a real connection: each message that is offered at one end arrives whole at the other."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -91,7 +91,7 @@ def test_lost_answers_cost_time_and_nothing_else(lost: int) -> None:
 
 
 def test_an_urgent_message_overtakes_what_waits() -> None:
-    """With fifo it is the last, whatever its level."""
+    """With fifo the urgent message is the last, whatever its level."""
 
     async def arrived(variant: Method) -> list[int]:
         async with link_pair(variant) as (guest, broker):

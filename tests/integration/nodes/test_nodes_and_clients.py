@@ -1,4 +1,4 @@
-"""Guests of a broker that break the rules, want too much or come from elsewhere: it goes on without them."""
+"""Clients of a broker that break the rules, want too much or come from elsewhere: the broker goes on without them."""
 
 import os
 import socket
@@ -37,13 +37,13 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def stranger(lab: Lab, *messages: bytes | str) -> str:
-    """Connect, say these things, wait for the end; how the broker ended it."""
+    """Connect, send these messages, wait for the end; return how the broker closed the connection."""
     with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as line:
         return say(line, *messages)
 
 
 def guest(lab: Lab, name: str, *messages: bytes | str) -> str:
-    """The same from one that knows the secret."""
+    """The same for a client that knows the secret."""
     with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as line:
         introduce(line, name)
         return say(line, *messages)

@@ -1,4 +1,4 @@
-"""Broker, sensor and subscriber as real processes on the loopback, asked over their real control sockets."""
+"""Broker, sensor and subscriber as real processes on the loopback, controlled over their real control sockets."""
 
 import signal
 import socket
@@ -76,7 +76,7 @@ def test_a_broker_killed_and_started_again_is_found_again(lab: Lab) -> None:
     meanwhile = [sensor.publish(size=size) for size in (10, 200_000, 30)]
     assert sensor.ask("status")["queued"] == 3
 
-    sensor.process.send_signal(signal.SIGSTOP)  # so that the subscriber is there first
+    sensor.process.send_signal(signal.SIGSTOP)  # so that the subscriber is first
     broker.start()
     broker.go()
     subscriber.ready()
@@ -124,7 +124,7 @@ def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
     assert sensor.events("stop")[0]["published"] == len(sizes)
     subscriber.process.send_signal(
         signal.SIGINT
-    )  # Ctrl-C in a terminal reaches all; nodes do not care
+    )  # Ctrl-C in a terminal reaches all processes; nodes ignore it
     assert subscriber.ask("status")["state"] == "running"
     assert broker.stop() == 0
     assert subscriber.stop() == 0
@@ -133,7 +133,7 @@ def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
 
 
 def flood(sensor: RunningNode) -> None:
-    """More than the kernel takes, and more than the queue."""
+    """Publish more than the kernel and the queue hold."""
     for _ in range(40):
         sensor.publish(size=1_000_000)
 
@@ -180,7 +180,7 @@ def test_a_timeline_is_played_in_order_and_each_delay_is_told(lab: Lab) -> None:
     for record, due in zip(played, [0, 40_000_000, 40_000_000, 80_000_000], strict=True):
         assert record["late_ns"] == record["t"] - (start_ns + due)
         assert record["late_ns"] >= 0
-    assert sensor.stop() == 0  # and does not wait an hour
+    assert sensor.stop() == 0  # and it does not wait an hour
 
 
 def test_a_timeline_with_a_mistake_is_refused_as_a_whole(lab: Lab) -> None:

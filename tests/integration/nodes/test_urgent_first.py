@@ -1,6 +1,6 @@
-"""One lab, the same messages, narrow lines with a method each, down and up: how long an urgent message waits on each.
+"""One lab, the same messages, a narrow link for each method and direction: how long does an urgent message wait?
 
-A tenth of Lee's experiment in time: 70 kB/s instead of 7, and a message of 300 kB that holds the line for 4 s.
+A tenth of Lee's experiment in time: 70 kB/s instead of 7, and a message of 300 kB that occupies the link for 4 s.
 """
 
 import json
@@ -77,7 +77,7 @@ def events(run: Path, node: str, event: str) -> list[dict[str, Any]]:
 
 
 def delays(run: Path, node: str, level: int) -> list[float]:
-    """Of what came down to this node; or of what it sent up to the office."""
+    """Delays of the messages that came down to this node, or that it sent up to the office."""
     if node.startswith("up-"):
         sent = {line["id"] for line in events(run, node, "publish")}
         came = [line for line in events(run, "office", "receive") if line["id"] in sent]
@@ -87,7 +87,7 @@ def delays(run: Path, node: str, level: int) -> list[float]:
 
 
 def longest_wait(run: Path, node: str) -> float:
-    """Of the urgent messages; the standard one must not have left the line idle for long."""
+    """The longest delay of urgent messages; the standard message must not have left the link idle for long."""
     urgent, (standard,) = delays(run, node, 5), delays(run, node, 1)
     assert len(urgent) == 4
     assert STANDARD / RATE < standard < 1.6 * STANDARD / RATE
@@ -104,4 +104,4 @@ def test_an_urgent_message_passes_a_divided_one_within_its_bound_and_waits_for_a
             waited = longest_wait(run, f"{direction}{method}")
             assert waited < 1.15 * bound_s + BUSY_S
             assert fifo > 10 * waited
-    assert longest_wait(run, "pq-pc") > 0.5 * STANDARD / RATE  # for the message under way
+    assert longest_wait(run, "pq-pc") > 0.5 * STANDARD / RATE  # it waits for the message being sent

@@ -1,4 +1,4 @@
-"""Alerts while everything is killed at random: each reaches each subscriber, once."""
+"""Nodes are killed at random while alerts are published: each alert reaches each subscriber, once."""
 
 import socket
 import time
@@ -30,7 +30,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Killing:
-    """Kills nodes at random and starts them again; one broker always lives."""
+    """Kills nodes at random and starts them again; one broker always runs."""
 
     def __init__(self, random: Random, nodes: list[RunningNode], brokers: list[RunningNode]):
         self._random = random

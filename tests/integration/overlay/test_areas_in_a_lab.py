@@ -1,4 +1,4 @@
-"""Subscriptions by area on real links: the captures show that each got what its file says, and the report agrees."""
+"""Subscriptions by area on real links: by the captures each subscriber got what its file says; the report agrees."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_each_siren_gets_the_alerts_of_its_valley_and_nothing_is_called_lost(
     table = pq.read_table(folder / "metrics" / "deliveries.parquet").to_pylist()
     assert {(row["id"], row["receiver"]) for row in table} == due
     assert {row["status"] for row in table} == {"delivered"}
-    # A subscriber's own link carries nothing that it did not want.
+    # A subscriber's own link carries nothing that it did not subscribe to.
     messages = pq.read_table(folder / "metrics" / "messages.parquet").to_pylist()
     came = {
         (row["id"], row["link"])

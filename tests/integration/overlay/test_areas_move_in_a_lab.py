@@ -1,4 +1,4 @@
-"""The Z-order map on real lines: while alerts are published, brokers move to where they happen, and nothing is lost."""
+"""The Z-order map on real links: while alerts are published, brokers move to where they happen, and nothing is lost."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ POINTS = 1 << 64  # of the map: two dimensions of 32 bits
 
 
 def graphs() -> dict[str, dict[str, Any]]:
-    """What each broker says of its place in the map."""
+    """The part of the map that each broker reports."""
     told = ask(LAB, BROKERS, "overlay")
     return {name: answer["overlay"]["graph"] for name, answer in told.items()}
 

@@ -1,4 +1,4 @@
-"""A collection on real 3G lines: every reading comes once, joined on its way, and what waiting costs is measured."""
+"""A collection on real 3G links: every reading arrives once, joined on its way; the cost of waiting is measured."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +70,6 @@ def test_every_reading_comes_once_over_3g_lines_and_is_seen_joined(
 
 
 def labs_begin_ns(delivered: list[dict[str, Any]], readings: list[Any]) -> int:
-    """When readings begin to count, from the first of both."""
+    """When the collection began, computed from the first reading of both records."""
     first = min(row["published_ns"] for row in delivered)
     return int(first - round(min(row["published_s"] for row in readings) * 1_000_000_000))

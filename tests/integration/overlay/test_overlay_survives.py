@@ -1,8 +1,8 @@
 """A self-organised overlay on shaped links while a fifth of its brokers is killed in the middle of the alarm.
 
-Twenty brokers, their sensors and subscribers. What is published with level 3 or more reaches every subscriber, and no
-application is handed anything twice, although brokers and a sensor are killed without a word and a line is cut; the
-brokers that are left find together to exactly the graph that sorting gives, within a stated time.
+Twenty brokers, their sensors and subscribers. Brokers and a sensor are killed without notice, and a link is cut. Still
+every publication of level 3 or more reaches every subscriber, and no application gets anything twice. Within a stated
+time the remaining brokers form exactly the graph that sorting gives.
 """
 
 import json
@@ -85,7 +85,7 @@ def _homes() -> dict[str, str]:
 
 
 def _first_crash(folder: Path) -> tuple[float, set[str]]:
-    """When, and who; as the manifest tells it."""
+    """Time and nodes of the first crash, from the manifest."""
     deadline = time.time() + 30
     while time.time() < deadline:
         for fault in json.loads((folder / "run.json").read_text()).get("actions", []):
@@ -96,7 +96,7 @@ def _first_crash(folder: Path) -> tuple[float, set[str]]:
 
 
 def _whole_at(deadline: float) -> float | None:
-    """From when on the living brokers' graph was whole, if it was in time."""
+    """When the living brokers' graph was first whole; None if that was not in time."""
     while time.time() < deadline:
         if overlay_is_whole(LAB, BROKERS):
             return time.time()

@@ -57,7 +57,7 @@ def test_urgent_messages_in_front_count_for_the_bound_and_late_ones_are_censored
     paper = sheet(TINY)
     run = Run(tmp_path, {"run": "made-up", "play": {"start_ns": 0}, "paper": paper}, ())
     node = "delay-dmpq-1443-7"
-    # published, received: the second comes while the first is under way, the last never arrives
+    # published, received: the second comes while the first is being sent, the last never arrives
     times = [(0.0, 0.05), (0.04, 0.06), (1.0, 1.01), (2.0, None)]
     spark.createDataFrame(
         [

@@ -117,7 +117,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(places: Path, repository: 
 
 
 def _processes_of(places: Path) -> list[str]:
-    """Who was started with this folder as the place of the captures, but for this test."""
+    """The processes that were started with this folder for their captures, except this test."""
     mark, found = f"TESTBED_CAPTURES={places / 'c'}".encode(), []
     for entry in Path("/proc").iterdir():
         try:

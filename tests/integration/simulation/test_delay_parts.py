@@ -1,4 +1,4 @@
-"""What the time of a message went into: by hand-made captures, and by the simulator, which knows."""
+"""The parts of a message's delay: from hand-made captures, and from the simulator, which knows the truth."""
 
 import json
 import math
@@ -31,7 +31,7 @@ PARTS = ("queue_s", "transmission_s", "propagation_s", "retransmission_s")
 
 
 class HandMade:
-    """A gauge whose line is narrow tells a siren of alerts, each when and as the test wants."""
+    """A gauge on a narrow link sends alerts to a siren, at the times and with the faults that the test chooses."""
 
     def __init__(self) -> None:
         self.captures = Captures()
@@ -45,7 +45,7 @@ class HandMade:
         return line
 
     def message(self, number: int, at_ms: int) -> tuple[wire.Message, int]:
-        """An alert that the gauge publishes at this time of the run; and when that is."""
+        """An alert that the gauge publishes at this time of the run; return it with that time in ns."""
         at_ns = START_NS + (1_000 + at_ms) * MS
         message = wire.Message(
             wire.Kind.PUBLISH,
@@ -61,19 +61,19 @@ class HandMade:
         return message, at_ns
 
     def first_hop(self, message: wire.Message, ready_ns: int, fate: Passing | None = None) -> bytes:
-        """Waits 2 ms in the gauge, takes its time on the narrow line, and 5 ms on each of both lines."""
+        """Wait 2 ms in the gauge, take the time of the narrow link, and 5 ms on each of the two links."""
         data = frame(wire.encode(message), b"mask")
         self.up.decide = lambda *_: fate or Passing()
         self.up.send(GAUGE, data, ready_ns + 2 * MS + self.takes(data))
         return data
 
     def again(self, data: bytes, after: int, at_ns: int) -> None:
-        """Sent before; `after` bytes of the stream lie behind it. It has left the line at this time."""
+        """Send the data again; `after` bytes of the stream follow it. It has left the link at this time."""
         self.up.decide = lambda *_: Passing()
         self.up.resend(GAUGE, data, len(data) + after, at_ns)
 
     def second_hop(self, message: wire.Message, ready_ns: int) -> None:
-        """Waits 1 ms in the broker."""
+        """Wait 1 ms in the broker."""
         self.down.send(BROKER, frame(wire.encode(message.forwarded())), ready_ns + 1 * MS)
 
     @staticmethod
@@ -104,11 +104,13 @@ class HandMade:
 
 @pytest.fixture(scope="module")
 def by_hand(spark, tmp_path_factory):
-    """Six alerts: one that nothing happens to, one lost behind the gauge's line, one lost on it, with another behind
-    it, one that was repeated for nothing, and one overtaken.
+    """Six alerts with different fates.
+
+    One has no fault, one is lost behind the gauge's link, one is lost on it with another behind it, one is repeated
+    without need, and one is overtaken.
     """
     made = HandMade()
-    hop = 10 * MS  # both lines of a hop
+    hop = 10 * MS  # both links of a hop
 
     well, t = made.message(1, 0)
     data = made.first_hop(well, t)
@@ -150,7 +152,7 @@ def test_each_part_of_a_hop_is_what_it_was_made_of(by_hand):
         assert row["propagation_s"] == pytest.approx(0.010)
         assert row["transmission_s"] == pytest.approx(took, rel=0.01), "headers are an average"
         assert row["retransmission_s"] == pytest.approx(lost_s[number]), number
-    # What was lost on the line itself shows when the next one comes, 0.1 s later: before, nobody could know.
+    # A loss on the link itself shows when the next message arrives, 0.1 s later; nothing shows it before.
     waits = {number: row["queue_s"] for number, row in first.items()}
     assert waits == pytest.approx({1: 0.002, 2: 0.002, 3: 0.102, 4: 0.002, 5: 0.002}, abs=4e-4)
     second = [row for row in rows(folder, "hops") if row["dst"] == "siren"]
@@ -224,7 +226,7 @@ scenario:
 
 
 class Truth:
-    """What the simulator's lines did to each packet with bytes of a stream."""
+    """What the simulator's links did to each packet with bytes of a stream."""
 
     def __init__(self) -> None:
         self.sent: dict[tuple[Any, int], list[int]] = defaultdict(list)  # when each part was sent
@@ -254,9 +256,9 @@ class Truth:
         monkeypatch.setattr(SimulatedLine, "_arrive", arrive)
 
     def hops(self) -> dict[tuple[str, str], tuple[float, float, float]]:
-        """(id, receiver) -> lost by repetitions, taken by the lines for its bytes, travelled.
+        """(id, receiver) -> seconds lost by retransmissions, taken by the links for its bytes, travelled.
 
-        Of messages that had a packet to themselves.
+        Only of messages that had a packet to themselves.
         """
         found = {}
         for flow in {flow for flow, _ in self.sent}:

@@ -1,4 +1,4 @@
-"""An overlay of brokers on real lines and the same one simulated, message by message."""
+"""An overlay of brokers on real links and the same one simulated, message by message."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from testbed.progress import ignore
 from testbed.topology import load
 
 TRIES = 3  # a busy machine delays real nodes, and may need another try
-# Lines without chance. The first publications wait until the graph stands on all levels.
+# Links without random effects. The first publications wait until the graph is settled on all levels.
 FILE = """
 name: twins
 seed: 11

@@ -12,7 +12,7 @@ from testbed.progress import ignore
 from testbed.topology import load
 
 TRIES = 3  # a busy machine delays real nodes, and may need another try
-# Lines without chance. Whatever meets something else on its way is published to the photographs' time only.
+# Links without random effects. Alerts meet no other message on their way; photographs come later, and fill links.
 FILE = """
 name: beside
 seed: 5
@@ -49,7 +49,7 @@ class Reception(NamedTuple):
 
 
 def receptions(logs: Path) -> dict[tuple[str, str], Reception]:
-    """(message, receiver) -> what the receiver's log says of it."""
+    """(message, receiver) -> the entry in the receiver's log."""
     logged = (line for log in logs.glob("*.jsonl") for line in log.read_text().splitlines())
     lines = map(json.loads, logged)
     return {
@@ -109,7 +109,7 @@ def test_simulate_measures_and_reports_like_any_run_and_says_what_it_is(
     assert (document["backend"], document["emulator"]) == ("simulated", "simulated")
     assert document["messages"]["delivered"] == document["messages"]["expected_deliveries"] == 5
     assert document["hops"] == {"5": {"mean": 2.0, "max": 2}}
-    assert 0.1 < document["delay_s"]["5"]["p50"] < 0.2  # two lines of 60 ms, 128 kbit/s
+    assert 0.1 < document["delay_s"]["5"]["p50"] < 0.2  # two links of 60 ms, 128 kbit/s
     assert document["fidelity"] == {"ok": True, "reasons": [], "machine": None}
     report = Path(document["report"])
     assert "This run was simulated" in report.read_text()

@@ -1,4 +1,4 @@
-"""`testbed sweep` on simulated lines, and expectations of runs, as users call them."""
+"""`testbed sweep` on simulated links, and expectations of runs, as users call them."""
 
 import json
 import shutil
@@ -114,7 +114,7 @@ def test_tables_and_the_page_hold_all_of_it(swept):
     deliveries = pq.read_table(folder / "dataset" / "deliveries")
     assert {*deliveries["run"].to_pylist()} == runs
     page = Path(document["report"]).read_text()
-    assert page.count("<svg") == 2  # nothing was lost: of that there is no chart
+    assert page.count("<svg") == 2  # nothing was lost, so there is no chart of losses
     assert "4kB/s" in page
     assert "<script" not in page
 
@@ -167,7 +167,7 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
 def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_by_one(
     spark, swept, tmp_path, monkeypatch
 ):
-    """Two at a time, left after the first; those that are left then have no metrics, not half of them."""
+    """Measure two runs at a time and stop after the first: each of the others has no metrics, never a part of them."""
     monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
     folder, document, _, _ = swept
     names = [point["runs"][0] for point in document["points"]]

@@ -1,4 +1,4 @@
-"""A sweep that is interrupted, or whose command is killed, leaves no process behind, and goes on where it was."""
+"""A sweep that is interrupted, or whose command is killed, leaves no process behind, and continues where it was."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ SWEEP = Sweep("valley", (Axis("delivery.method", ("fifo", "preemptive")),), 3, 1
 
 
 class Listener:
-    """In the place of a terminal: interrupts after so many cells."""
+    """Stands in for a terminal: interrupts after this many cells."""
 
     def __init__(self, cells: int | None = None) -> None:
         self.if_interrupted = ""
@@ -62,7 +62,7 @@ def run_cells(folder: Path, file: Path, interrupted_after: int | None = None) ->
 
 
 def traces(folder: SweepFolder) -> dict[int, str]:
-    """Cell -> a digest of all that its run has on record of messages and packets, but for the run's own id."""
+    """Cell -> a digest of all records of messages and packets in its run, without the run's own id."""
     found = {}
     for cell in SWEEP.cells():
         outcome = folder.outcome(cell)
@@ -77,7 +77,7 @@ def traces(folder: SweepFolder) -> dict[int, str]:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Who puts its runs into this folder."""
+    """The processes that write their runs into this folder."""
     mark = f"TESTBED_CAPTURES={folder}".encode()
     found = []
     for entry in Path("/proc").iterdir():
@@ -117,8 +117,8 @@ def test_a_sweep_that_goes_on_ends_as_one_that_was_never_interrupted(
         before = {run.name for run in there.runs.iterdir()}
         again = run_cells(folder, file)
         kept = {one["run"] for one in again.done(SWEEP.cells()).values()}
-        assert len(kept & before) >= cells  # what was done is not done again
-        assert {run.name for run in again.runs.iterdir()} == kept  # and what was half done is gone
+        assert len(kept & before) >= cells  # finished cells are not repeated
+        assert {run.name for run in again.runs.iterdir()} == kept  # and unfinished ones are gone
         assert traces(again) == traces(whole)
 
 
@@ -141,7 +141,7 @@ def test_a_process_that_dies_has_failed_its_cell_and_the_others_go_on(
 
     def done(number: int, outcome: dict[str, Any]) -> None:
         outcomes[number] = outcome
-        if number == 1:  # the next task is given to the same process, which is dead by then
+        if number == 1:  # the next task goes to the same process, which is dead by then
             (worker,) = processes_of(runs)
             os.kill(worker, signal.SIGKILL)
 

@@ -1,6 +1,6 @@
-"""On every kind of sample file: what is measured is what the nodes say, message by message. Here in virtual time.
+"""On every kind of sample file the metrics equal what the nodes log, message by message. Here in virtual time.
 
-On real links other tests ask the same of the runs they make (`must_agree`); docs/analysis.md says which files were
+Tests on real links make the same comparison for their runs (`must_agree`); docs/analysis.md says which files were
 compared by hand.
 """
 
