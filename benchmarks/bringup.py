@@ -17,7 +17,7 @@ from testbed.backends.docker.containers import LAB_DIR_LABEL
 
 LIMITS = {"docker_up": 0.8, "docker_down": 0.5, "netns_up": 0.25, "netns_up_bare": 0.25}
 DOCKER_COUNT, NETNS_COUNT = 200, 300
-WARM_UP = 3  # nodes, not measured: caches are filled, the image is there
+WARM_UP = 3  # nodes, not measured: this fills caches and makes the image
 
 
 def main() -> int:
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def against_compose(report: Report, folder: Path, count: int | None, rounds: int) -> None:
-    """Containers on shaped, captured links, ready; against the same containers on a bridge."""
+    """Compare ready containers on shaped, captured links with the same containers on a bridge."""
     count = count or DOCKER_COUNT
     with own_engine(folder) as address, ExitStack() as whatever_is_left:
         env = {"DOCKER_HOST": address}
@@ -78,7 +78,7 @@ def against_compose(report: Report, folder: Path, count: int | None, rounds: int
 
 
 def against_mininet(report: Report, folder: Path, count: int | None, rounds: int) -> None:
-    """Nodes shaped, captured, connected; against Mininet's bare hosts, and against the same nodes on those hosts."""
+    """Compare nodes on shaped, captured links with Mininet's bare hosts, and with the same nodes on those hosts."""
     count = count or NETNS_COUNT
     peer_mininet.check()
     with ExitStack() as whatever_is_left:

@@ -43,7 +43,7 @@ LIMITS = {
     "forward_overlay": 1.0,
     "forward_custody": 1.0,
     "forward_delay": 1.0,  # of 2 ms: what the slowest of these adds to the delay of a single message
-    "form": 1.0,  # of 30 s: 200 brokers, started at once, stand where sorting puts them
+    "form": 1.0,  # of 30 s: 200 brokers, started at once, are at the places that sorting gives
     "idle": 1.0,  # of 200 B/s on a broker's link, both ways, the mean; the worst method
     "backlog_vs_mosquitto": 0.5,  # 99th percentile of the delays of level 5
     "quiet_vs_mosquitto": 1.1,
@@ -54,13 +54,13 @@ BACKLOG, QUIET = "with a backlog of photographs", "alerts only"
 FORM_S, FORM_METHOD, FORM_TOPICS = 30.0, "sg-tbps", 1
 IDLE_BYTES_PER_S, IDLE_TOPICS = 200.0, 5
 SEED = 2018
-AFTER_S = 120.0  # so long after the last message what is under way is waited for
+AFTER_S = 120.0  # wait this long after the last message for those on their way
 WIDTH = 130  # columns of the tables
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How long and how many; a quick look takes less."""
+    """How long and how many; a quick run takes less."""
 
     blast_s: float
     brokers_form: int
@@ -72,7 +72,7 @@ class Asked:
     as_json: bool
 
     def show(self, *what: object) -> None:
-        """To people."""
+        """Print tables, unless the output is JSON."""
         if not self.as_json:
             Console(highlight=False, width=WIDTH).print(*what)
 
@@ -123,7 +123,7 @@ def main() -> int:
 
 
 def forward(report: Report, folder: Path, asked: Asked) -> None:
-    """Small messages through one broker, one after the other, on the loopback."""
+    """Forward small messages through one broker, one after the other, on the loopback."""
     Mosquitto("mosquitto", "mqtt", ("paho", "paho-mqtt")).check()
     limited = {
         "forward_star": ours("star", "star", "fifo", ROUTINE, custody=False),
@@ -151,7 +151,7 @@ def forward(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def added(found: Sequence[Forwarded], direct_s: float) -> float:
-    """What the slowest adds to the delay of a single message, of what it may."""
+    """The largest addition to the delay of a single message, as a share of its limit."""
     return round((max(one.delay_s for one in found) - direct_s) / ADDED_S, 3)
 
 
@@ -159,7 +159,7 @@ def added(found: Sequence[Forwarded], direct_s: float) -> float:
 
 
 def form(report: Report, folder: Path, asked: Asked) -> None:
-    """Brokers with a subscriber each, all started at once: until each has the neighbours that sorting gives."""
+    """Start brokers with a subscriber each at once, and wait until each has the neighbours that sorting gives."""
     lab = overlay_lab(folder, "form", FORM_METHOD, asked.brokers_form, FORM_TOPICS, SEED)
     try:
         found = measure_formation(lab, asked.brokers_form)
@@ -172,7 +172,7 @@ def form(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def idle(report: Report, folder: Path, asked: Asked) -> None:
-    """Overlays of these methods, at the same time, with nothing published: bytes on the brokers' links."""
+    """Run overlays of these methods at the same time, publish nothing, and count bytes on the brokers' links."""
     labs = {
         method: overlay_lab(folder, f"idle-{method}", method, asked.brokers_idle, IDLE_TOPICS, SEED)
         for method in asked.methods
@@ -198,7 +198,7 @@ def idle(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def beside_mosquitto(report: Report, folder: Path, asked: Asked) -> None:
-    """Alerts on 3G links through our overlay and through mosquitto, with and without a backlog."""
+    """Send alerts on 3G links through our overlay and through mosquitto, with and without a backlog."""
     halls, sites = OurValley(HALLS), OurValley(SITES)
     hubs = [MqttValley("mosquitto"), MqttValley("mosquitto, two connections", two=True)]
     contestants_here: list[Contestant] = [halls, sites, *hubs]

@@ -64,7 +64,7 @@ def main() -> int:
 def measure(
     packets: int, rounds: int, report: Report, folder: Path, sessions: Sessions = open_session
 ) -> None:
-    """One file, read by all of them one after the other."""
+    """Let all readers read one file, one after the other."""
     capture = folder / "traffic.pcap"
     write_traffic(capture, packets)
     report.details["packets"] = packets
@@ -109,7 +109,7 @@ def _as_table(spark: Any, capture: Path, target: Path) -> None:
 
 
 def _must_agree(target: Path, packets: int, theirs: Path) -> None:
-    """What is fast and wrong is not measured."""
+    """Fail unless our fields equal tshark's: a fast but wrong reader is not measured."""
     table = pq.read_table(target)
     if len(table) != packets:
         raise TestbedError(f"{len(table)} packets instead of {packets}", "see test_pcap_source.py")

@@ -27,7 +27,7 @@ LIMITS = {
     "double": 2.2,  # times as long for twice as many packets
 }
 SECONDS, MEMORY = 60.0, 4 * 2**30
-LOOK_EVERY_S = 1.0  # a look at a big process costs some milliseconds
+LOOK_EVERY_S = 1.0  # a sample of a big process costs some milliseconds
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def measure(sizes: list[int], report: Report, folder: Path) -> None:
-    """Make each run, analyse it, and see that nothing was lost on the way."""
+    """Make each run, analyse it, and check that nothing was lost on the way."""
     for packets in sizes:
         place = folder / str(packets)
         began = time.monotonic()
@@ -75,7 +75,7 @@ def measure(sizes: list[int], report: Report, folder: Path) -> None:
 
 
 def analyzed(folder: Path) -> tuple[float, int, dict[str, Any]]:
-    """Seconds, most memory, and what was found."""
+    """Seconds, peak memory, and the result of the analysis."""
     began = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE, text=True
@@ -91,7 +91,7 @@ def analyzed(folder: Path) -> tuple[float, int, dict[str, Any]]:
 
 
 class _Memory(threading.Thread):
-    """How much memory a process and all it has started hold at most; what they share counts once."""
+    """Peak memory of a process and its descendants; shared pages count once."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -120,7 +120,7 @@ def _held(pid: int) -> int | None:
 
 
 def _proportional(pid: int) -> int:
-    """Nothing of one that has just ended."""
+    """Proportional set size of one process; 0 if it has just ended."""
     try:
         return pss(pid)
     except (OSError, TestbedError):

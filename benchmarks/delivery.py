@@ -27,11 +27,11 @@ from testbed.backends.docker.core_speed import core_speed
 from testbed.errors import InputError
 from testbed.topology.model import Shape
 
-# The rows for people, and for programs.
+# The tables, and the same rows for JSON.
 
 
 def delays(title: str, rows: Sequence[Row]) -> Table:
-    """How long urgent messages took on one kind of link."""
+    """The delays of urgent messages on one kind of link."""
     shown = Table(title=title)
     shown.add_column("", no_wrap=True)
     columns = ("p50 s", "p95 s", "largest s", "urgent", "routine in time", "in the end")
@@ -51,7 +51,7 @@ def delays(title: str, rows: Sequence[Row]) -> Table:
 
 
 def costs(title: str, found: Sequence[Cost]) -> Table:
-    """What the schedulers cost."""
+    """The costs of the schedulers."""
     shown = Table(title=title)
     shown.add_column("", no_wrap=True)
     for column in ("µs a message", "µs a chunk", "chunks", "calls"):
@@ -63,7 +63,7 @@ def costs(title: str, found: Sequence[Cost]) -> Table:
 
 
 def plain(row: Row | Cost) -> dict[str, Any]:
-    """For JSON, which has no infinity."""
+    """The row for JSON, which has no infinity."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in asdict(row).items()
@@ -101,11 +101,11 @@ class Asked:
         return timeline(self.seconds, SEED, self.scale)
 
     def shape(self, rate_bps: float, delay_s: float = 0.0, loss: float = 0.0) -> Shape:
-        """A link of this rate, as much faster as everything else."""
+        """A link of this rate, multiplied by the scale of time."""
         return Shape(rate_bps=rate_bps * self.scale, delay_s=delay_s / self.scale, loss=loss)
 
     def show(self, *what: object) -> None:
-        """To people."""
+        """Print tables, unless the output is JSON."""
         if not self.as_json:
             Console(highlight=False, width=WIDTH).print(*what)
 
@@ -135,7 +135,7 @@ def main() -> int:
 
 
 def rates(report: Report, folder: Path, asked: Asked) -> None:
-    """The links of the thesis: one that the routine messages alone overload, and one that they half fill."""
+    """The links of the thesis: routine messages alone overload one, and fill the other by half."""
     links = [
         LinkKind(NARROW_NAME, asked.shape(NARROW)),
         LinkKind("20 kB/s", asked.shape(WIDER)),
@@ -146,7 +146,7 @@ def rates(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def compare(report: Report, rows: dict[str, Row]) -> None:
-    """Ours against the others on the same link; of several settings of one peer, against the best."""
+    """Compare our methods with the others on the same link; of several settings of one peer, with the best."""
     ours = rows.get(contestants.PREEMPTIVE)
     against = {
         "preemptive_vs_dmpq": [contestants.DMPQ],
@@ -180,13 +180,13 @@ def background(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def loss(report: Report, folder: Path, asked: Asked) -> None:
-    """The link loses packets, both ways (6.8)."""
+    """The link loses packets in both directions (6.8)."""
     link = LinkKind("20 kB/s, 2 % loss", asked.shape(WIDER, loss=0.02), Shape(loss=0.02))
     race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def delay(report: Report, folder: Path, asked: Asked) -> None:
-    """A mobile network's delay, which the thesis' link has not."""
+    """A link with the delay of a mobile network, which the thesis' link does not have."""
     back = Shape(delay_s=0.06 / asked.scale)
     link = LinkKind("20 kB/s, 60 ms each way", asked.shape(WIDER, delay_s=0.06), back)
     race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
@@ -209,7 +209,7 @@ def race(
     candidates: Sequence[Contestant],
     board: Limits | None = None,
 ) -> dict[str, list[Row]]:
-    """All contestants on each kind of link, all at the same time."""
+    """Run all contestants on each kind of link, all at the same time."""
     chosen = [one for one in candidates if not asked.only or one.name in asked.only]
     if not chosen:
         names = ", ".join(one.name for one in candidates)
@@ -238,7 +238,7 @@ def race(
 
 
 def processor(report: Report, folder: Path, asked: Asked) -> None:
-    """Processor time: of the schedulers alone, and of whole senders on a link that never makes them wait."""
+    """Processor time of the schedulers alone, and of whole senders on a link that never makes them wait."""
     due = timeline(600, SEED)
     found = []
     for contestant in contestants.ours():

@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def chosen(parser: argparse.ArgumentParser, asked: str, known: list[str]) -> list[str]:
-    """Those that were asked for, or all."""
+    """The requested names, or all."""
     names = asked.split(",") if asked else known
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no {', '.join(unknown)} here; there is {', '.join(known)}")
@@ -93,7 +93,7 @@ def available(able: Capabilities) -> list[str]:
 
 
 def suited(emulator: str, profiles: Sequence[Profile]) -> list[Profile]:
-    """What this emulator can do of the profiles: a token bucket has rates and queues only."""
+    """The profiles that this emulator supports: a token bucket has rates and queues only."""
     if emulator != "tbf":
         return list(profiles)
 
@@ -104,7 +104,7 @@ def suited(emulator: str, profiles: Sequence[Profile]) -> list[Profile]:
 
 
 def ours(folder: Path, emulator: str, profiles: Sequence[Profile], seconds: float) -> list[Result]:
-    """Links as labs have them, through the measuring process of labs."""
+    """Measure links as labs have them, with the measuring process of labs."""
     place = LabPlace(folder / f"links-{emulator}")
     with Calibrator(place, "benchmark", Emulator(emulator)) as calibrator:
         calibrator.ask("full", profiles, effort={**EFFORT, "seconds": seconds})
@@ -117,7 +117,7 @@ def ours(folder: Path, emulator: str, profiles: Sequence[Profile], seconds: floa
 
 
 def peer(profiles: Sequence[Profile], seconds: float) -> list[Result]:
-    """The same measurement of links made by hand."""
+    """Make the same measurement on links made by hand."""
     print(f"{PEER} ...", file=sys.stderr)
     question = {
         "profiles": [asdict(profile) for profile in profiles],
@@ -139,7 +139,7 @@ def peer(profiles: Sequence[Profile], seconds: float) -> list[Result]:
 
 
 def reported(measured: dict[str, list[Result]], seconds: float) -> Report:
-    """The worst of each emulator against the limits; the peer beside them, without limits."""
+    """The worst of each emulator beside the limits, and the peer without limits."""
     report = Report({})
     for emulator, found in measured.items():
         if emulator == PEER:
@@ -160,18 +160,18 @@ def reported(measured: dict[str, list[Result]], seconds: float) -> Report:
 
 
 def worst(found: Sequence[Result], off: Callable[[Result], float]) -> float:
-    """The largest of all links; infinite if one could not be measured."""
+    """The largest value of all links; infinite if a link could not be measured."""
     return round(max(off(result) for result in found), 4)
 
 
 def rate_off(result: Result) -> float:
-    """How far the rate is from what was asked, as a share of it."""
+    """The error of the rate, as a share of the requested rate."""
     asked, achieved = result["asked"]["rate_bps"], result["achieved"]["rate_bps"]
     return math.inf if achieved is None else abs(float(achieved / asked) - 1)
 
 
 def delay_off(result: Result) -> float:
-    """How far the median delay is from what was asked, as a share of 2 ms + 2 %."""
+    """The error of the median delay, as a share of 2 ms + 2 %."""
     asked, achieved = result["asked"]["delay_s"], result["achieved"]["delay_s"]
     if achieved is None:
         return math.inf
@@ -179,7 +179,7 @@ def delay_off(result: Result) -> float:
 
 
 def lone_off(result: Result) -> float:
-    """The same of a lone packet of 1 kB on the link of 10 kB/s; 0 for other links."""
+    """The same error for a lone packet of 1 kB on the link of 10 kB/s; 0 for other links."""
     if result["profile"] != LONE.name:
         return 0.0
     lone = result["lone_1kB"]
@@ -190,7 +190,7 @@ def lone_off(result: Result) -> float:
 
 
 def table(name: str, found: Sequence[Result]) -> Table:
-    """Link by link."""
+    """One row for each link."""
     shown = Table(title=name)
     for column in ("profile", "direction"):
         shown.add_column(column, no_wrap=True)

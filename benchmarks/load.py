@@ -17,9 +17,9 @@ from testbed.keeper.client import Keeper
 from testbed.places import LabPlace
 
 LIMITS = {
-    "node_memory": 1.0,  # of 20 MiB: a node's own, the mean
+    "node_memory": 1.0,  # of 20 MiB: the mean of the nodes' own memory
     "container_memory": 1.0,  # of 35 MiB: with the engine's process beside each container
-    "undelivered": 0.0,  # of the deliveries that were due
+    "undelivered": 0.0,  # of the expected deliveries
     "capture_drops": 0.0,  # of the packets
 }
 NODE_MIB, CONTAINER_MIB = 20, 35
@@ -75,7 +75,7 @@ def lab_text(name: str, count: int, rate: float, seconds: int) -> str:
 
 
 def carry(report: Report, folder: Path, count: int, rate: float, seconds: int) -> None:
-    """Up, idle, under load, down."""
+    """Bring the lab up, measure it idle and under load, and take it down."""
     with own_engine(folder) as address, ExitStack() as whatever_is_left:
         copy_images(address)
         text = lab_text("load", count, rate, seconds)

@@ -24,7 +24,7 @@ from nodes.protocol.regions import Box, Point
 from nodes.protocol.wire import MAX_COORDINATE, Kind, Message
 from testbed.errors import TestbedError
 
-# Boxes and points to be matched, drawn in several ways; everything follows from the seed.
+# Boxes and points to match, drawn in several ways; the seed decides everything.
 
 
 BITS = 16  # of a coordinate
@@ -34,7 +34,7 @@ Corners = NDArray[np.int64]  # [box, dimension]
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """How boxes and points lie. Lengths are shares of the space's side."""
+    """The distribution of boxes and points. Lengths are shares of the space's side."""
 
     dimensions: int
     reach: float  # from a box's middle to its sides, in the mean; exponentially distributed
@@ -60,13 +60,13 @@ class Workload:
     points: list[Point]
 
     def boxes(self) -> list[Box]:
-        """The subscriptions as the index takes them."""
+        """The subscriptions as the index needs them."""
         corners = zip(self.low.tolist(), self.high.tolist(), strict=True)
         return [Box(tuple(low), tuple(high)) for low, high in corners]
 
 
 def draw(name: str, subscriptions: int, events: int, seed: int) -> Workload:
-    """Boxes that reach over the edge of the space end there."""
+    """Draw boxes and points; boxes that reach over the edge of the space end there."""
     how = DISTRIBUTIONS[name]
     random = np.random.default_rng([seed, *name.encode()])
 
@@ -89,14 +89,14 @@ def _within(places: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.clip(places, 0, SIDE - 1)
 
 
-# The index's peers: looking at every box, in plain Python and with numpy.
+# The index's peers: a comparison with every box, in plain Python and with numpy.
 
 
 Match = Callable[[Point], list[int]]
 
 
 def plain_scan(workload: Workload) -> Match:
-    """All corners of a box in one tuple: of what was tried, Python is fastest at this."""
+    """Keep all corners of a box in one tuple: of the variants tried, this one is fastest in Python."""
     if workload.low.shape[1] != 2:
         return _any_dimensions(workload)
     sides = np.stack([workload.low, workload.high], axis=2).reshape(len(workload.low), -1)
@@ -115,7 +115,7 @@ def _any_dimensions(workload: Workload) -> Match:
 
 
 def numpy_scan(workload: Workload) -> Match:
-    """A column for each side; a dimension is compared only for those that the ones before have left."""
+    """A column for each side; later dimensions are compared only for boxes that matched in the earlier ones."""
     sides = [
         (np.ascontiguousarray(low), np.ascontiguousarray(high))
         for low, high in zip(workload.low.T, workload.high.T, strict=True)
@@ -132,7 +132,7 @@ def numpy_scan(workload: Workload) -> Match:
     return match
 
 
-# A broker's clients that subscribe to areas: what it costs to find those that get a publication.
+# A broker's clients that subscribe to areas: the cost of finding those that get a publication.
 #
 # A broker compares every publication with the interests of its own clients
 # (`nodes.overlay.broker.subscriptions`), one after the other. Clients that want the whole topic share one
@@ -141,13 +141,13 @@ def numpy_scan(workload: Workload) -> Match:
 
 TOPIC = "alerts"
 CLIENTS = (10, 100, 1_000)  # of one broker
-LEVELS = (1, 3, 4)  # the lowest that they want
+LEVELS = (1, 3, 4)  # the lowest levels that they want
 REACH = 1 / 20  # from an area's middle to its sides, as a share of the space's side
 ROUNDS = 5  # the fastest counts: others may use the machine
 
 
 def with_areas(count: int, seed: int) -> Subscriptions:
-    """Each wants what happens around a place of its own, from some level on."""
+    """Clients that each want events around a place of their own, from some level on."""
     random, found = Random(f"{seed} {count}"), Subscriptions(by_area=False)
     reach = round(REACH * MAX_COORDINATE)
     for number in range(count):
@@ -161,7 +161,7 @@ def with_areas(count: int, seed: int) -> Subscriptions:
 
 
 def with_topic(count: int) -> Subscriptions:
-    """Each wants the whole topic."""
+    """Clients that each want the whole topic."""
     found = Subscriptions(by_area=False)
     for number in range(count):
         found.add(f"siren-{number}", TOPIC)
@@ -169,7 +169,7 @@ def with_topic(count: int) -> Subscriptions:
 
 
 def alerts(count: int, seed: int) -> list[Message]:
-    """Publications anywhere, of all levels."""
+    """Publications at any place, of all levels."""
     random = Random(seed)
     return [
         Message(Kind.PUBLISH, random.randint(1, 5), topic=TOPIC, place=_place(random))
@@ -178,7 +178,7 @@ def alerts(count: int, seed: int) -> list[Message]:
 
 
 def seconds_each(subscriptions: Subscriptions, messages: Sequence[Message]) -> float:
-    """Processor time to find the subscribers of one of them."""
+    """Processor time to find the subscribers of one publication."""
     return min(_timed(subscriptions, messages) for _ in range(ROUNDS)) / len(messages)
 
 
@@ -196,12 +196,12 @@ def _place(random: Random) -> tuple[int, int]:
 EVENTS_PER_S = 1_000  # of one core
 LIMITS = {
     **{f"event, {name}": 1.0 for name in DISTRIBUTIONS},  # of 1 ms of processor time
-    "event, large": 2.0,  # nearly 5,000 boxes hold each point, and to list them all takes time
+    "event, large": 2.0,  # nearly 5,000 boxes contain each point, and listing them all takes time
     **{f"of a scan, {name}": 0.2 for name in DISTRIBUTIONS},  # index / plain Python
     "guests": 1.0,  # of a tenth of the time that a broker has for a message: 100 clients with areas
 }
 SCANNED = 50  # events that are compared with every box: a scan takes long
-WEIGHED = 10_000  # subscriptions whose memory is counted
+WEIGHED = 10_000  # subscriptions in the measurement of memory
 BROKER_S = 1 / 3_000  # that a broker has for a message (benchmarks.brokers, forward)
 LIMITED = 100  # clients with areas, a tenth of that
 SEED = 1
@@ -250,7 +250,7 @@ def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
 
 
 def clients(events: int, report: Report) -> None:
-    """What areas cost at delivery, beside clients that want the whole topic."""
+    """Measure what areas cost at delivery, beside clients that want the whole topic."""
     messages = alerts(events, SEED)
     for count in CLIENTS:
         ours, plain = with_areas(count, SEED), with_topic(count)
@@ -263,7 +263,7 @@ def clients(events: int, report: Report) -> None:
 
 
 def indexed(workload: Workload) -> Matching[int]:
-    """The subscriptions, each by its number."""
+    """The index of the subscriptions, each by its number."""
     index: Matching[int] = Matching(workload.low.shape[1], BITS)
     for subscription, box in enumerate(workload.boxes()):
         index.add(subscription, box)
@@ -271,7 +271,7 @@ def indexed(workload: Workload) -> Matching[int]:
 
 
 def per_event(match: Match, points: Sequence[Point]) -> float:
-    """Seconds of processor time."""
+    """Seconds of processor time for each event."""
     before = time.process_time()
     for point in points:
         match(point)
@@ -279,7 +279,7 @@ def per_event(match: Match, points: Sequence[Point]) -> float:
 
 
 def must_agree(ours: Match, peer: Match, points: Sequence[Point]) -> None:
-    """What is fast and wrong is not measured."""
+    """Fail unless index and scan agree: a fast but wrong index is not measured."""
     for point in points:
         if sorted(ours(point)) != peer(point):
             raise TestbedError(
@@ -288,7 +288,7 @@ def must_agree(ours: Match, peer: Match, points: Sequence[Point]) -> None:
 
 
 def weight(name: str, subscriptions: int) -> int:
-    """What the index takes of memory, boxes included."""
+    """The memory of the index, boxes included."""
     workload = draw(name, min(subscriptions, WEIGHED), 1, SEED)
     tracemalloc.start()
     try:

@@ -29,7 +29,7 @@ LIMITS = {
 REACH_S, REACH_BYTES = 20.0, 2 * 2**30
 DELIVERIES_PER_S = 200_000
 PAPER_S, CORES = 30 * 60.0, 2
-SMALL_TRIALS = 10  # among 1,000 nodes, which are too quick to be timed once
+SMALL_TRIALS = 10  # among 1,000 nodes, where one trial is too short to be timed
 URGENT = 5
 Row = dict[str, Any]
 
@@ -63,7 +63,7 @@ def _measure(parts: Sequence[Callable[[Report], None]], report: Report, _: Path)
 
 
 def reach(report: Report) -> None:
-    """From nothing to all subscribers of a topic; another process, so that its memory is its own."""
+    """Link all nodes and reach all subscribers of a topic, in another process, so that only its own memory counts."""
     argv = [sys.executable, "-m", "benchmarks.support.overlay_reach", str(SIZES[-1])]
     seconds, memory = subprocess.check_output(argv, text=True).split()
     report.took(f"{SIZES[-1]:,} nodes linked, 990 subscribers reached", float(seconds))
@@ -73,7 +73,7 @@ def reach(report: Report) -> None:
 
 
 def growth(report: Report) -> None:
-    """Processor time of a delivery by SG-TBPS, which has the fewest to share the building among."""
+    """Processor time of a delivery by SG-TBPS, whose few deliveries carry the largest share of the building time."""
     worst, slowest = 0.0, float("inf")
     for pattern in PATTERNS:
         few = _per_delivery(pattern, SIZES[0], SMALL_TRIALS)
@@ -98,7 +98,7 @@ def _per_delivery(pattern: str, nodes: int, trials: int) -> float:
 
 
 def paper(report: Report) -> None:
-    """One trial of each cell of kita2025, as `testbed reproduce` runs them, and its result for FAN-TBPS."""
+    """Run one trial of each cell of kita2025, as `testbed reproduce` does, and compare FAN-TBPS."""
     topics: list[Row] = []
     whole = 0.0
     for cell in kita2025.full(trials=1).cells:
@@ -125,8 +125,11 @@ def paper(report: Report) -> None:
 
 
 def fan_beside_psg(rows: Sequence[Row], pattern: str, nodes: int) -> tuple[float, float]:
-    """FAN-TBPS beside PSG-TBPS: its path / the shortest of all variants, its messages / the fewest of variants whose
-    path is about as short."""
+    """FAN-TBPS beside PSG-TBPS: the ratio of paths and of messages.
+
+    Its path is compared with the shortest of all variants; its messages with the fewest of variants whose path is about
+    as short.
+    """
     urgent = [
         row
         for row in rows

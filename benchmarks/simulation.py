@@ -19,8 +19,8 @@ from testbed.places import RunPlace
 from testbed.topology import load
 
 LIMITS = {
-    "simple_event": 1.0,  # of 5 us: 200,000 a second, with 1,000 things planned
-    "scenario": 1.0,  # of the time that the scenario takes really
+    "simple_event": 1.0,  # of 5 us: 200,000 a second, with 1,000 timers pending
+    "scenario": 1.0,  # of the real duration of the scenario
 }
 EVENTS, EVENT_S = 1_000_000, 5e-6
 PLANNED = (10, 1_000, 100_000)
@@ -71,7 +71,7 @@ class _Pass(NamedTuple):
 
 
 class _Passing:
-    """Passes each message on to another node, as often as its content says."""
+    """Forwards each message to another node, as often as its content says."""
 
     def __init__(self, number: int) -> None:
         self._number = number

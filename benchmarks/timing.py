@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: str) -> None:
-    """So many sensors publish once a second each; every second nodes or links fail, and one is started again."""
+    """This many sensors publish once a second each; every second nodes or links fail, and one is started again."""
     text = topology(f"timing-{count}", count, seconds)
     lab = BenchmarkLab(f"timing-{count}", folder, text, backend, {})
     with ExitStack() as whatever_is_left:
@@ -82,14 +82,14 @@ def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: 
 
 
 def kind_of(entry: Mapping[str, Any]) -> str:
-    """What an action of the manifest is measured as."""
+    """The kind under which an action of the manifest is measured."""
     if entry["action"] == ActionKind.START:
         return "starts"
     return "behind_starts" if entry["targets"] == ["behind"] else "faults"
 
 
 def note(report: Report, name: str, late: Lateness | None) -> None:
-    """The 99th percentile as a share of the goal, and all of it as a detail."""
+    """Record the 99th percentile as a share of the goal, and all values as a detail."""
     if late is None:
         return
     report.ratios[name] = round(late.p99_s / GOAL_S, 3)
@@ -100,8 +100,11 @@ def note(report: Report, name: str, late: Lateness | None) -> None:
 
 
 def topology(name: str, count: int, seconds: int) -> str:
-    """Each second, in different parts of it: a node is started again, 20 ms later a link is cut or restored, a node
-    crashes that will be started, and a spare sensor crashes or loses its link."""
+    """The topology, with several faults in each second.
+
+    In different parts of the second a node is started again, 20 ms later a link is cut or restored, a node crashes that
+    will be started, and a spare sensor crashes or loses its link.
+    """
     rounds = max(1, seconds - 2)
     faults = "".join(
         f"    - {{at: {place + 1}.25s, for: 750ms, crash: {{nodes: fallen-{place % 2}}}}}\n"

@@ -1,1 +1,1 @@
-"""What the benchmarks are made of: peers, an engine of their own, labs, reports."""
+"""Parts of the benchmarks: peers, an engine of their own, labs, reports."""

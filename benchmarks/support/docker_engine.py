@@ -25,13 +25,13 @@ ANSWER_S = 60.0
 END_S = 120.0
 _PAUSE_S = 0.1
 _APART = ("setpriv", "--pdeathsig", "TERM", "unshare", "--net", "--mount")
-# As `scripts/engine` starts one. Networks with a bridge can be made all the same, and the peer makes one.
+# As `scripts/engine` starts one. Networks with a bridge can be made nevertheless, and the peer makes one.
 _FLAGS = ("--bridge", "none", "--iptables=false", "--ip6tables=false")
 
 
 @contextmanager
 def own_engine(folder: Path) -> Iterator[str]:
-    """Its address, for DOCKER_HOST, as long as it runs."""
+    """The address for DOCKER_HOST, as long as the engine runs."""
     _check()
     place = folder / "engine"
     place.mkdir()
@@ -89,7 +89,7 @@ def _answers(address: Path) -> bool:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """SIGTERM lets it end containers and its containerd, too."""
+    """End the engine: at SIGTERM it ends containers and its containerd, too."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(END_S)
@@ -99,7 +99,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _let_go(place: Path) -> None:
-    """Its mounts were in its mount namespace and are gone with it; the rest is files."""
+    """Remove the files; its mounts were in its mount namespace and are gone with it."""
     end = time.monotonic() + END_S
     while place.exists():
         with suppress(OSError):
@@ -109,11 +109,11 @@ def _let_go(place: Path) -> None:
         time.sleep(_PAUSE_S)
 
 
-# The node image in the benchmark's own engine: copied from the machine's engine if that has it, else made by `up`.
+# The node image in the benchmark's own engine: copied from the machine's engine if that has it, else built by `up`.
 
 
 def copy_images(address: str) -> None:
-    """Copy what the machine's engine has; saves the half minute of building."""
+    """Copy the images of the machine's engine; this saves the half minute of building."""
     own = docker.DockerClient(base_url=address)
     try:
         machines = docker.from_env()
@@ -123,13 +123,13 @@ def copy_images(address: str) -> None:
                 own.images.load(b"".join(image.save(named=True)))
         machines.close()
     except DockerException:
-        return  # no engine, or none that answers us: `up` makes the image
+        return  # no engine, or none that answers us: `up` builds the image
     finally:
         own.close()
 
 
 def image_in_use(address: str, lab_label: str) -> str:
-    """The image that the containers with this label run."""
+    """The image of the containers with this label."""
     own = docker.DockerClient(base_url=address)
     try:
         found = own.containers.list(all=True, filters={"label": lab_label})

@@ -1,4 +1,4 @@
-"""The frame of a benchmark: a folder of its own, errors as sentences, and nothing left behind."""
+"""The frame of a benchmark: a folder of its own, errors as sentences, and complete clean-up."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from rich.table import Table
 from testbed.errors import TestbedError
 from testbed.lab.start.provenance import machine_facts
 
-# What a benchmark found, for people and for programs.
+# The results of a benchmark, for people and for programs.
 
 
 @dataclass(slots=True)
@@ -30,16 +30,16 @@ class Report:
 
     limits: dict[str, float]
     ratios: dict[str, float] = field(default_factory=dict)
-    seconds: dict[str, list[float]] = field(default_factory=dict)  # what took how long, each round
+    seconds: dict[str, list[float]] = field(default_factory=dict)  # measurement -> each round
     details: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=machine_facts)
 
     def took(self, what: str, seconds: float) -> None:
-        """Note one measurement."""
+        """Record one measurement."""
         self.seconds.setdefault(what, []).append(round(seconds, 3))
 
     def compare(self, name: str, ours: str, peer: str) -> None:
-        """The ratio of the medians of two things that were timed."""
+        """The ratio of the medians of two measurements."""
         self.ratios[name] = round(median(self.seconds[ours]) / median(self.seconds[peer]), 3)
 
     @property
@@ -48,7 +48,7 @@ class Report:
         return [name for name, ratio in self.ratios.items() if ratio > self.limits[name]]
 
     def show(self, as_json: bool) -> None:
-        """Print it."""
+        """Print the report."""
         if as_json:
             measured = {name: limit for name, limit in self.limits.items() if name in self.ratios}
             print(json.dumps({**asdict(self), "limits": measured}, indent=2))
@@ -75,7 +75,7 @@ class Report:
         )
 
 
-# Running commands of a benchmark: timed, checked, and ended with it.
+# Commands of a benchmark: timed, checked, and ended with it.
 
 
 LONGEST_S = 1800.0
@@ -135,7 +135,7 @@ INTERRUPTED = 130
 def run(
     report: Report, measure: Callable[[Report, Path], None], *, as_json: bool, check: bool
 ) -> int:
-    """Measure, report; the exit code."""
+    """Measure and report; return the exit code."""
     interrupt_once()
     folder = Path(tempfile.mkdtemp(prefix="testbed-bench-"))
     try:

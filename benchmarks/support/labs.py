@@ -64,7 +64,7 @@ class BenchmarkLab:
 
     @property
     def file(self) -> Path:
-        """Its topology."""
+        """The topology file."""
         return self.folder / f"{self.name}.yaml"
 
     def up(self) -> float:
@@ -79,16 +79,16 @@ class BenchmarkLab:
         return took_s, max(map(ready_at, self._logs())) / 1e9 - began_s
 
     def manifest(self) -> dict[str, Any]:
-        """Of the newest run."""
+        """The manifest of the newest run."""
         return read_manifest(self.newest_run())
 
     def newest_run(self) -> RunPlace:
-        """Where its files are."""
+        """The folder of the newest run."""
         runs = (self.folder / "c").glob(f"{self.name}-*")
         return RunPlace(max(runs, key=lambda run: run.stat().st_mtime))
 
     def _logs(self) -> list[Path]:
-        """Of all nodes of the newest run."""
+        """The logs of all nodes of the newest run."""
         return sorted(self.newest_run().logs.glob("*.jsonl"))
 
     def down(self) -> float:
@@ -108,7 +108,7 @@ class BenchmarkLab:
         return document
 
     def clear(self) -> None:
-        """Whatever is left of it, after a failure or an interrupt."""
+        """Remove the rest of the lab, after a failure or an interrupt."""
         with suppress(TestbedError):
             self.down()
 
@@ -129,11 +129,11 @@ def ready_at(log: Path) -> int:
     return next(int(event["t"]) for event in events if event["event"] == "ready")
 
 
-# A lab's core without a lab: links and programs are put into it one by one.
+# A lab's core without a lab: the benchmark adds links and programs one by one.
 
 
 class BareCore:
-    """Use as a context manager, which ends all that was put into it."""
+    """A context manager, which ends everything that was added to it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder

@@ -55,7 +55,7 @@ def main(hosts: list[dict[str, Any]]) -> None:
 
 
 def until_all(controls: list[str], holds: Any) -> None:
-    """Ask each again and again until all are so."""
+    """Ask each node again and again until all of them satisfy the condition."""
     waiting = controls
     while waiting := [control for control in waiting if not holds(control)]:
         time.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""A large Skip Graph from nothing, and the subscribers of one topic reached, in a process that does only this."""
+"""Build a large Skip Graph and reach the subscribers of one topic, in a process that does only this."""
 
 import resource
 import sys

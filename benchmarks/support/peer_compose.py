@@ -57,7 +57,7 @@ class Compose:
         return timed(["docker-compose", "down"], self._env, self._folder)
 
     def clear(self) -> None:
-        """Whatever is left of it, after a failure or an interrupt."""
+        """Remove the rest of the project, after a failure or an interrupt."""
         with suppress(TestbedError):
             self.down()
 
@@ -80,7 +80,7 @@ class Compose:
         (self._folder / "docker-compose.yml").write_text(json.dumps(document))
 
     def _wait_until_started(self) -> None:
-        """Every process really runs; this is not part of the measured time."""
+        """Wait until every process really runs; this is not part of the measured time."""
         end = time.monotonic() + STARTED_S
         waiting = [self._run.log(node.name) for node in self._topology.nodes]
         while waiting := [log for log in waiting if not log.exists() or not log.stat().st_size]:
@@ -90,7 +90,7 @@ class Compose:
 
 
 def service(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A container of ours as a service; what belongs to our own network and labels is left out."""
+    """One of our containers as a service, without our own network and labels."""
     return {
         "image": recipe["image"],
         "command": [part.replace("$", "$$") for part in recipe["command"]],

@@ -1,4 +1,4 @@
-"""Timing Mininet inside a network and a mount namespace of its own, so that nothing of the machine's is touched.
+"""Time Mininet inside a network and a mount namespace of its own, so that it does not touch the machine.
 
 Its hosts have the nodes of a topology: the same program, the same addresses, the same rates.
 """
@@ -42,7 +42,7 @@ def check() -> None:
 
 
 def up_and_down(topology: Path, folder: Path) -> Times:
-    """Let the nodes of the topology live on Mininet."""
+    """Run the nodes of the topology on Mininet."""
     folder.mkdir()
     try:
         return _run(_write_hosts(topology, folder))
@@ -51,7 +51,7 @@ def up_and_down(topology: Path, folder: Path) -> Times:
 
 
 def _write_hosts(source: Path, folder: Path) -> Path:
-    """What each host runs, as files; this is not part of the measured time."""
+    """Write the files that each host needs; this is not part of the measured time."""
     topology = load(source)
     lab, run = LabPlace(folder / "lab"), RunPlace(folder / "run")
     run.logs.mkdir(parents=True)

@@ -25,7 +25,7 @@ NODE_IF = "eth0"  # where the measurement listens
 
 
 def by_hand(number: int, profile: Profile) -> tuple[str, int, str]:
-    """Address, namespace and far interface of a link as one would make it on a shell."""
+    """Address, namespace and far interface of a link, made as one would make it in a shell."""
     ns_fd = make_network()
     here, address = f"h{number}", f"198.18.{number // 256}.{number % 256}"
     namespace = f"/proc/{os.getpid()}/fd/{ns_fd}"
@@ -59,7 +59,7 @@ def _run(*command: str) -> None:
 
 
 def measure(profiles: Sequence[Profile], effort: Effort) -> list[dict[str, Any]]:
-    """Rates and delays of links made by hand."""
+    """Measure rates and delays of links made by hand."""
     _run("ip", "address", "add", f"{GATEWAY}/32", "dev", "lo")
     _run("ip", "link", "set", "lo", "up")
     exchange = Exchange(GATEWAY)
@@ -78,7 +78,7 @@ def measure(profiles: Sequence[Profile], effort: Effort) -> list[dict[str, Any]]
 
 
 def main() -> None:
-    """The process."""
+    """Run as a process."""
     die_with_parent(int(sys.argv[1]))
     question = json.loads(sys.stdin.readline())
     profiles = [

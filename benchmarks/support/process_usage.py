@@ -13,7 +13,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """In bytes, on average of all containers, but `largest`."""
+    """Bytes, averaged over all containers, except `largest`."""
 
     node: float  # the node's process
     shim: float  # the engine's process beside it
@@ -22,11 +22,11 @@ class Memory:
 
     @property
     def container(self) -> float:
-        """Node and shim."""
+        """Bytes of node and shim."""
         return self.node + self.shim
 
     def in_words(self) -> str:
-        """For people."""
+        """The result as a sentence."""
         return (
             f"a node {self.node / MIB:.1f} MiB, its shim {self.shim / MIB:.1f} MiB; "
             f"the largest node ({self.largest_name}) {self.largest / MIB:.1f} MiB"
@@ -34,7 +34,7 @@ class Memory:
 
 
 def memory_of(pids: Mapping[str, int]) -> Memory:
-    """Of the containers with these first processes, whose parents are the shims."""
+    """The memory of the containers with these first processes, whose parents are the shims."""
     nodes = {name: pss(pid) for name, pid in pids.items()}
     largest = max(nodes, key=lambda name: nodes[name])
     shims = [pss(parent(pid)) for pid in pids.values()]
@@ -42,7 +42,7 @@ def memory_of(pids: Mapping[str, int]) -> Memory:
 
 
 def pss(pid: int) -> int:
-    """Bytes."""
+    """The proportional set size in bytes."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
@@ -61,5 +61,5 @@ _OF_A_PROCESS = 2  # what Linux counts: time on a processor, by the scheduler's 
 
 
 def processor_s(pid: int) -> float:
-    """So far. The number of another process' clock is made of its own number (clock_getcpuclockid(3))."""
+    """Processor time so far. The number of a process' clock is made of its pid (clock_getcpuclockid(3))."""
     return time.clock_gettime((~pid << 3) | _OF_A_PROCESS)

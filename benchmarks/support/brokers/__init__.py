@@ -1,1 +1,1 @@
-"""Brokers measured: the cost of one, the forming of an overlay, its idle traffic, and mosquitto beside them."""
+"""Measurements of brokers: the cost of one, the forming of an overlay, its idle traffic, and mosquitto beside them."""

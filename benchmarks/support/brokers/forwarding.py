@@ -1,4 +1,4 @@
-"""What it costs a broker to pass on small messages, and what that adds to their delay."""
+"""The cost of forwarding small messages in a broker, and the delay that it adds."""
 
 import json
 import socket
@@ -29,7 +29,7 @@ START_S = 30.0
 END_S = 10.0
 LOOK_S = 0.02
 CARD = Identity(NAME, NUMBER, LAB, SECRET.encode())
-# Nothing is lost however much is under way, and nothing waits for a fuller packet.
+# No message is dropped however many are queued, and none waits for a fuller packet.
 _MOSQUITTO = """\
 listener {port} {host}
 allow_anonymous true
@@ -51,7 +51,7 @@ class Lone:
 
 @contextmanager
 def our_broker(folder: Path, method: str, delivery: str) -> Iterator[Lone]:
-    """With this overlay method, alone in it, and this delivery method on its links."""
+    """A broker of ours with this overlay method, alone in it, and this delivery method on its links."""
     folder.mkdir()
     port, control, file = _free_port(), folder / "ctl", folder / "node.json"
     config = {
@@ -84,7 +84,7 @@ def our_broker(folder: Path, method: str, delivery: str) -> Iterator[Lone]:
 
 @contextmanager
 def mosquitto(folder: Path) -> Iterator[Lone]:
-    """As quick as it can be set."""
+    """mosquitto, with the fastest settings."""
     folder.mkdir()
     port, settings = _free_port(), folder / "mosquitto.conf"
     settings.write_text(_MOSQUITTO.format(port=port, host=HOST))
@@ -147,7 +147,7 @@ ROUTINE, URGENT = 1, 5
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A broker with its settings, and how to talk with it."""
+    """A broker with its settings, and the protocol to talk to it."""
 
     name: str
     start: Callable[[Path], AbstractContextManager[Lone]]
@@ -165,7 +165,7 @@ class Forwarded:
 
 
 def ours(name: str, method: str, delivery: str, level: int, custody: bool) -> Way:
-    """A broker of ours."""
+    """A case with a broker of ours."""
 
     @contextmanager
     def talk(lone: Lone) -> Iterator[Exchange]:
@@ -179,7 +179,7 @@ def ours(name: str, method: str, delivery: str, level: int, custody: bool) -> Wa
 
 
 def theirs(name: str, qos: int) -> Way:
-    """Mosquitto."""
+    """A case with mosquitto."""
 
     @contextmanager
     def talk(lone: Lone) -> Iterator[Exchange]:
@@ -193,7 +193,7 @@ def theirs(name: str, qos: int) -> Way:
 
 
 def forwarded(way: Way, folder: Path, seconds: float, singles: int) -> Forwarded:
-    """As fast as it goes for so many seconds; then so many single messages."""
+    """Send as fast as possible for this many seconds; then this many single messages."""
     with way.start(folder / way.name) as lone, way.talk(lone) as exchange:
         pair = Pair(exchange)
         try:

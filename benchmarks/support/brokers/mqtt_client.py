@@ -20,7 +20,7 @@ QOS = 1
 
 
 def client(host: str) -> mqtt.Client:
-    """A connection, as soon as mosquitto listens."""
+    """A connection, made as soon as mosquitto listens."""
     made = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     while True:
         try:
@@ -31,7 +31,7 @@ def client(host: str) -> mqtt.Client:
 
 
 def publish(name: str, two: bool, host: str, folder: Path) -> None:
-    """Send what is due."""
+    """Send each message when it is due."""
     routine = client(host)
     urgent = client(host) if two else routine
     for each in {routine, urgent}:
@@ -52,7 +52,7 @@ def publish(name: str, two: bool, host: str, folder: Path) -> None:
 
 
 def receive(two: bool, host: str, folder: Path, topics: list[str]) -> None:
-    """Record each message: its publisher, its number, and when it came."""
+    """Record each message: its publisher, its number, and its arrival time."""
     noted = (folder / "received.jsonl").open("a", buffering=1)
 
     def note(_client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:
@@ -75,7 +75,7 @@ def receive(two: bool, host: str, folder: Path, topics: list[str]) -> None:
 
 
 def main(what: str, name: str, connections: str, host: str, folder: str, *topics: str) -> None:
-    """The process."""
+    """Run the client as a process."""
     two = connections == "two"
     if what == "publish":
         publish(name, two, host, Path(folder))

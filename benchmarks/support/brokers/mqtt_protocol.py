@@ -1,4 +1,4 @@
-"""How the pair talks with mosquitto: MQTT 3.1.1, as few bytes as the standard needs, made before they are needed."""
+"""The pair's protocol to mosquitto: MQTT 3.1.1, with as few bytes as the standard needs, encoded in advance."""
 
 import socket
 import struct
@@ -12,7 +12,7 @@ TOPIC = b"t"
 
 
 def packet(kind: int, body: bytes) -> bytes:
-    """With the length in seven bits a byte (MQTT 3.1.1, 2.2.3)."""
+    """A control packet, with the length in seven bits a byte (MQTT 3.1.1, 2.2.3)."""
     left, length = len(body), bytearray()
     while True:
         left, low = divmod(left, 128)
@@ -22,13 +22,13 @@ def packet(kind: int, body: bytes) -> bytes:
 
 
 class Packets:
-    """Takes a broker's packets apart."""
+    """Splits the bytes of a broker into packets."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def whole(self, data: bytes) -> list[tuple[int, bytes]]:
-        """Kind and body of those that are complete now."""
+        """Kind and body of the packets that are complete now."""
         data = self._rest + data
         found, at = [], 0
         while (head := _head(data, at)) is not None and head[1] <= len(data):
@@ -40,7 +40,7 @@ class Packets:
 
 
 def _head(data: bytes, at: int) -> tuple[int, int] | None:
-    """Where the body of the packet that begins here begins and ends; None: that is not known yet."""
+    """Begin and end of the body of the packet that begins here; None if that is not known yet."""
     length = shift = 0
     for place in range(at + 1, min(at + 5, len(data))):
         length |= (data[place] & 127) << shift
@@ -51,7 +51,7 @@ def _head(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 class MqttExchange:
-    """Both ends, with one quality of service."""
+    """Publisher and subscriber, with one quality of service."""
 
     def __init__(self, address: tuple[str, int], qos: int, size: int) -> None:
         self._qos, self._payload = qos, bytes(size)
@@ -62,13 +62,13 @@ class MqttExchange:
         _await(self.subscriber, SUBACK)
 
     def publication(self, number: int) -> bytes:
-        """Of the publisher's own making."""
+        """The publication of this number, as the publisher sends it."""
         identity = struct.pack("!H", number % 0xFFFF + 1) if self._qos else b""
         topic = struct.pack("!H", len(TOPIC)) + TOPIC
         return packet(PUBLISH | self._qos << 1, topic + identity + self._payload)
 
     def received(self, data: bytes) -> int:
-        """Publications; with QoS 1 each is answered."""
+        """Count publications; with QoS 1 acknowledge each."""
         count, answers = 0, []
         for kind, body in self._packets.whole(data):
             if kind & 0xF0 == PUBLISH:
@@ -81,7 +81,7 @@ class MqttExchange:
         return count
 
     def close(self) -> None:
-        """Both connections."""
+        """Close both connections."""
         self.publisher.close()
         self.subscriber.close()
 

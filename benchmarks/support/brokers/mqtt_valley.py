@@ -1,6 +1,6 @@
 """Mosquitto in the valley: one broker on a fast link in the middle, clients on 3G links, QoS 1.
 
-`two`: clients have a connection of its own for alerts, so that TCP does not queue them behind photographs.
+`two`: each client has another connection for alerts, so that TCP does not queue them behind photographs.
 """
 
 import json
@@ -42,7 +42,7 @@ class MqttValley:
         return [Post(HUB, FAST), *(Post(client, SLOW_LINK) for client in (*SLOPES, *OFFICES))]
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
-        """Each client has a folder."""
+        """Make a folder for each client."""
         from benchmarks.support.delivery.mqtt import CONFIGURATION
 
         settings = stage.folder / "mosquitto.conf"
@@ -67,21 +67,21 @@ class MqttValley:
         return program(stage, role, *argv, str(_folder(stage, role)), *topics)
 
     def begin(self, stage: Stage) -> None:
-        """They try by themselves until mosquitto is there."""
+        """Nothing to do: clients try to connect until mosquitto listens."""
 
     def is_ready(self, stage: Stage) -> bool:
-        """All clients say so."""
+        """Whether all clients report that they are ready."""
         return all((_folder(stage, client) / "ready").exists() for client in (*SLOPES, *OFFICES))
 
     def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
-        """Publishers wait for this file, whole."""
+        """Write the file for which the publishers wait, atomically."""
         for slope in SLOPES:
             unfinished = _folder(stage, slope) / "start.new"
             unfinished.write_text(str(start_ns))
             unfinished.rename(_folder(stage, slope) / "start")
 
     def arrivals(self, stage: Stage) -> Arrivals:
-        """As the offices note them; the first, if one comes twice."""
+        """Arrivals that the offices recorded; of duplicates the first."""
         found: dict[tuple[str, str, int], int] = {}
         for office in OFFICES:
             lines = (_folder(stage, office) / "received.jsonl").read_text()

@@ -1,6 +1,6 @@
-"""How the pair talks with a broker of ours: WebSocket frames and messages, made before they are needed.
+"""The pair's protocol to a broker of ours: WebSocket frames and messages, encoded in advance.
 
-Frames are masked with a key of zeros: the broker has the same work with it, and the pair none.
+Frames are masked with a key of zeros: the broker has the same work with it, and the pair has none.
 """
 
 import base64
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1444  # bytes of a chunk in one packet
 
 
 def frame(data: bytes) -> bytes:
-    """One message toward the broker."""
+    """A frame with one message to the broker."""
     size = len(data)
     if size <= 125:
         head = struct.pack("!BB", BINARY, MASKED | size)
@@ -37,7 +37,7 @@ def frame(data: bytes) -> bytes:
 
 
 class Frames:
-    """Takes a broker's frames apart."""
+    """Splits the bytes of a broker into frames."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -94,7 +94,7 @@ class Client:
 
 
 class OurExchange:
-    """Both ends, with one delivery method and publications of one level."""
+    """Publisher and subscriber, with one delivery method and publications of one level."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class OurExchange:
         self._label = self._chunk(data, level, control=False).removesuffix(data)
 
     def publication(self, number: int) -> bytes:
-        """Of the publisher's own making."""
+        """The publication of this number, as the publisher sends it."""
         return frame(self._label + encode(self._message(number)))
 
     def received(self, data: bytes) -> int:
-        """Publications; each with custody is answered."""
+        """Count publications; acknowledge each that has custody."""
         count, answers = 0, []
         for chunk in self._subscriber.received(data):
             for whole in self._assembler.on_chunk(Chunk(chunk)):
@@ -135,7 +135,7 @@ class OurExchange:
         return count
 
     def close(self) -> None:
-        """Both connections."""
+        """Close both connections."""
         self.publisher.close()
         self.subscriber.close()
 
@@ -151,7 +151,7 @@ class OurExchange:
         )
 
     def _ask(self, client: Client, question: Kind, answer: Kind) -> None:
-        """Until the broker confirms it."""
+        """Send a request, and wait until the broker confirms it."""
         client.sock.sendall(self._framed(Message(question, topic=TOPIC)))
         assembler = self._method.assembler({})
         while not any(decode(w).kind is answer for w in assembler.on_chunk(Chunk(client.next()))):
@@ -161,7 +161,7 @@ class OurExchange:
         return frame(self._chunk(encode(message), message.priority, message.control))
 
     def _chunk(self, data: bytes, priority: int, control: bool) -> bytes:
-        """As the method sends a short message that is alone."""
+        """The chunk of a short message that is alone, as the method sends it."""
         scheduler = self._method.scheduler({})
         scheduler.on_link_up(CHUNK_BYTES, 0.0)
         scheduler.offer(data, priority, 0.0, control=control)

@@ -1,7 +1,7 @@
 """Our nodes in the valley: several brokers that form an overlay, preemptive on all links.
 
-`halls`: brokers are where mosquitto would be, on fast links, and clients call them over their 3G links. `sites`: there
-is no broker in the middle; each place has a broker of its own behind the 3G link that it shares with the client.
+`halls`: brokers are at the place of mosquitto, on fast links, and clients connect to them over their 3G links. `sites`:
+there is no broker in the middle; each site has a broker of its own behind the 3G link that it shares with the client.
 """
 
 import json
@@ -44,11 +44,11 @@ class OurValley:
 
     @property
     def name(self) -> str:
-        """As the tables call it."""
+        """The name in the tables."""
         return f"testbed, {self.layout}"
 
     def check(self) -> None:
-        """All is here."""
+        """Nothing to check: all of it is part of this project."""
 
     def posts(self) -> Sequence[Post]:
         """Clients on 3G links, brokers on fast ones; or both behind one link."""
@@ -71,13 +71,13 @@ class OurValley:
         return [f"broker{number}" for number in range(count)]
 
     def _homes(self, client: str) -> list[str]:
-        """Neighbours have different homes, so that all alerts cross the overlay."""
+        """The brokers of a client: those of neighbours differ, so that all alerts cross the overlay."""
         brokers = self._brokers
         first = CLIENTS.index(client) % len(brokers)
         return brokers[first:] + brokers[:first]
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
-        """A node.json each."""
+        """Write a node.json for each node."""
         roles = [*self._brokers, *CLIENTS]
         numbers = {role: number for number, role in enumerate(roles, start=1)}
         return [
@@ -124,12 +124,12 @@ class OurValley:
         return lab.node_config(name)
 
     def begin(self, stage: Stage) -> None:
-        """Through the gate, brokers first."""
+        """Open the gates, brokers first."""
         for role in (*self._brokers, *CLIENTS):
             request(stage.lab.node_control(stage.node(role)), {"do": "go"})
 
     def is_ready(self, stage: Stage) -> bool:
-        """All nodes say so."""
+        """Whether all nodes report that they are ready."""
         controls = {
             role: stage.lab.node_control(stage.node(role)) for role in (*self._brokers, *CLIENTS)
         }
@@ -137,7 +137,7 @@ class OurValley:
         return len(answers) == len(controls) and all(a["ready"] for a in answers.values())
 
     def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
-        """The sensors do it themselves."""
+        """Let the sensors play the timeline themselves."""
         for slope, timeline in sent.items():
             actions = [
                 {
@@ -152,7 +152,7 @@ class OurValley:
             request(control, {"do": "play", "start_ns": start_ns, "actions": actions}, 60.0)
 
     def arrivals(self, stage: Stage) -> Arrivals:
-        """From the nodes' logs; the sensors' have the order in which the messages were made."""
+        """Arrivals from the nodes' logs; the sensors' logs give the order in which the messages were made."""
         made = {
             event["id"]: (slope, number)
             for slope in SLOPES
@@ -174,7 +174,7 @@ def _log(stage: Stage, role: str) -> Path:
 
 
 def _events(log: Path, kind: str) -> Iterable[dict[str, Any]]:
-    """Of one kind, from the whole lines of a log that may still grow."""
+    """Events of one kind, from the complete lines of a log that may still grow."""
     for line in log.read_text().splitlines(keepends=True):
         if line.endswith("\n") and (event := json.loads(line))["event"] == kind:
             yield event

@@ -1,5 +1,4 @@
-"""Labs of many brokers, each with one subscriber that wants a few topics; on fast links that cost little, with
-nothing published."""
+"""Labs of many brokers, each with one subscriber of a few topics; on fast, cheap links, without publications."""
 
 import json
 import time
@@ -35,7 +34,7 @@ scenario:
 
 
 def overlay_text(name: str, method: str, brokers: int, most_topics: int, seed: int) -> str:
-    """The topology: subscribers want one to so many topics, each at a broker of its own."""
+    """The topology: each subscriber wants up to this many topics, at a broker of its own."""
     chances = Random(seed)
     every = [f"topics/{number}" for number in range(TOPICS)]
     offices = "\n".join(
@@ -52,7 +51,7 @@ def _drawn(chances: Random, every: list[str], most: int) -> str:
 def overlay_lab(
     folder: Path, name: str, method: str, brokers: int, most_topics: int, seed: int
 ) -> BenchmarkLab:
-    """As processes in network namespaces."""
+    """The lab as processes in network namespaces."""
     text = overlay_text(name, method, brokers, most_topics, seed)
     return BenchmarkLab(name, folder, text, "netns", {})
 
@@ -63,7 +62,7 @@ def place_of(lab: BenchmarkLab) -> LabPlace:
 
 
 def broker_names(brokers: int) -> list[str]:
-    """Of such a lab."""
+    """The brokers of such a lab."""
     return [f"brokers-{number}" for number in range(brokers)]
 
 
@@ -74,7 +73,7 @@ def broker_pids(lab: BenchmarkLab, brokers: int) -> list[int]:
 
 
 def idle_rates(pids: Mapping[str, Sequence[int]], seconds: float) -> dict[str, list[float]]:
-    """Bytes a second on the links of these processes, by lab, while the labs are idle for so long."""
+    """Bytes a second on the links of these processes, by lab, while the labs are idle for this long."""
     before = {lab: [link_bytes(pid) for pid in those] for lab, those in pids.items()}
     began = time.monotonic()
     time.sleep(seconds)
@@ -108,7 +107,7 @@ Links = dict[str, list[tuple[Side, Side]]]  # key -> left and right neighbour, l
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the brokers have of what they should have."""
+    """How many of the brokers' keys are at their places."""
 
     keys: int
     wrong: int  # keys with a link that is not the right one, or still changing
@@ -116,7 +115,7 @@ class Standing:
 
     @property
     def exact(self) -> bool:
-        """Nothing is missing."""
+        """Whether every key is at its place."""
         return self.keys > 0 and not self.wrong
 
 
@@ -133,7 +132,7 @@ def standing(graphs: Iterable[Mapping[str, Any]]) -> Standing:
 
 
 def expected(graphs: Iterable[Mapping[str, Any]]) -> Links:
-    """By sorting: in each level the neighbours among keys of a like vector, until a broker is alone with its keys."""
+    """The links by sorting: in each level the neighbours among keys of a like vector, until a broker is alone there."""
     owners = [
         (peer["key"], number, int(graph["vector"], 16))
         for number, graph in enumerate(graphs)
@@ -153,7 +152,7 @@ def expected(graphs: Iterable[Mapping[str, Any]]) -> Links:
     return links
 
 
-# How long brokers that are started at once take to find their places.
+# The time that brokers which start at once need to find their places.
 
 
 LOOK_S = 1.0
@@ -163,7 +162,7 @@ ANSWER_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Formation:
-    """When all brokers stood where they should."""
+    """The time when all brokers were at their places."""
 
     seconds: float  # since the first broker was ready to be called
     up_s: float  # what `testbed up` took
@@ -171,9 +170,9 @@ class Formation:
 
 
 def measure_formation(lab: BenchmarkLab, brokers: int) -> Formation:
-    """Bring the lab up, then look at its brokers until their graph is right.
+    """Bring the lab up, then ask its brokers until their graph is right.
 
-    Not sooner: to report its whole graph costs each broker time, which it needs to find its place.
+    Do not ask sooner: reporting its whole graph costs each broker time that it needs to find its place.
     """
     up_s = lab.up()
     ended, found = _until_exact(lab, brokers)
@@ -181,7 +180,7 @@ def measure_formation(lab: BenchmarkLab, brokers: int) -> Formation:
 
 
 def _until_exact(lab: BenchmarkLab, brokers: int) -> tuple[float, Standing]:
-    """When the graph was right, and what it was."""
+    """When the graph was right, and how many of its keys are at their places."""
     place = place_of(lab)
     controls = {name: place.node_control(name) for name in broker_names(brokers)}
     deadline = time.monotonic() + LONGEST_S
@@ -200,6 +199,6 @@ def _until_exact(lab: BenchmarkLab, brokers: int) -> tuple[float, Standing]:
 
 
 def _first_ready(lab: BenchmarkLab, brokers: int) -> float:
-    """Seconds since 1970."""
+    """When the first broker was ready, in seconds since 1970."""
     logs = [lab.newest_run().log(name) for name in broker_names(brokers)]
     return min(map(ready_at, logs)) / 1e9

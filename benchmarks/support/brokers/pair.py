@@ -1,7 +1,7 @@
-"""A publisher and a subscriber of one broker in one process, so quick that the broker never waits for them.
+"""A publisher and a subscriber of one broker in one process, so fast that the broker never waits for them.
 
-Our brokers and mosquitto differ in the protocol (`Exchange`). Both ends know what has arrived, so there are
-never more than `WINDOW` messages under way, whether or not the protocol has answers.
+Our brokers and mosquitto differ in the protocol (`Exchange`). Both ends know what has arrived, so at most `WINDOW`
+messages are on their way, with and without acknowledgements in the protocol.
 """
 
 import select
@@ -19,20 +19,20 @@ FIRST = 1  # the number of the first message
 
 
 class Exchange(Protocol):
-    """How the two ends talk with a broker."""
+    """The protocol between the two ends and a broker."""
 
     publisher: socket.socket
     subscriber: socket.socket
 
     def publication(self, number: int) -> bytes:
-        """What the publisher sends."""
+        """The publication of this number, as the publisher sends it."""
 
     def received(self, data: bytes) -> int:
-        """The subscriber has read this: how many publications are whole now. It answers them if it has to."""
+        """Process bytes of the subscriber: count complete publications, and acknowledge them if the protocol does."""
 
 
 class Stuck(Exception):
-    """Nothing came for a long time."""
+    """Nothing arrived for a long time."""
 
 
 class Pair:
@@ -49,7 +49,7 @@ class Pair:
             self._poll.register(sock, select.POLLIN)
 
     def blast(self, seconds: float) -> tuple[int, float]:
-        """Send as fast as the broker passes on; how many messages that were, and the seconds until all arrived."""
+        """Send as fast as the broker forwards; return the number of messages, and the seconds until all arrived."""
         before, began = self._received, time.monotonic()
         while time.monotonic() < began + seconds:
             window = min(AT_ONCE, WINDOW - (self._sent - self._received))
@@ -86,7 +86,7 @@ class Pair:
             raise Stuck(f"{self._received} of {self._sent} messages arrived, and then none")
         for sock, _ in ready:
             if sock == self._publisher.fileno():
-                data = self._publisher.recv(READ_BYTES)  # answers, which are not needed
+                data = self._publisher.recv(READ_BYTES)  # acknowledgements, which are not needed
             else:
                 data = self._subscriber.recv(READ_BYTES)
                 self._received += self._exchange.received(data)
@@ -95,7 +95,7 @@ class Pair:
 
 
 def direct_delay(size: int, count: int) -> float:
-    """The median delay of so many bytes from a socket to another one on the loopback, without a broker."""
+    """The median delay of this many bytes between two sockets on the loopback, without a broker."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         near = socket.create_connection(listening.getsockname())
         far, _ = listening.accept()

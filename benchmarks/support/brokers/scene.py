@@ -1,7 +1,7 @@
-"""A valley whose slopes report over 3G links: the clients, what they send, and how late it was. Pure.
+"""A valley whose slopes report over 3G links: the clients, their messages, and the delays. Pure.
 
-Slopes send photographs (routine), more than their links carry, and alerts (level 5). All offices want alerts, one of
-them the photographs as well.
+Slopes send photographs (routine), more than their links carry, and alerts (level 5). All offices subscribe to alerts,
+one of them to the photographs as well.
 """
 
 import math
@@ -33,12 +33,12 @@ def wanted(office: str) -> tuple[str, ...]:
 
 
 def topic(due: Due) -> str:
-    """Where a message belongs."""
+    """The topic of a message."""
     return ALERTS if due.urgent else PHOTOGRAPHS
 
 
 def timelines(seconds: float, seed: int, backlog: bool) -> dict[str, tuple[Due, ...]]:
-    """What each slope sends, in the order of time; the alerts are the same with and without a backlog."""
+    """The messages of each slope, in the order of time; the alerts are the same with and without a backlog."""
     return {slope: _timeline(seconds, Random(f"{seed}/{slope}"), backlog) for slope in SLOPES}
 
 
@@ -57,7 +57,7 @@ def _timeline(seconds: float, chances: Random, backlog: bool) -> tuple[Due, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reception:
-    """How late alerts were, in seconds; those that never came are infinitely late."""
+    """Delays of alerts, in seconds; infinite for those that never arrived."""
 
     name: str
     due: int  # alerts, each counted once an office
@@ -74,7 +74,7 @@ class Reception:
 
 
 def reception(name: str, sent: Timelines, start_ns: int, arrivals: Arrivals) -> Reception:
-    """Of everything that was sent from `start_ns` on."""
+    """The reception of everything that was sent from `start_ns` on."""
     delays, photographs = [], []
     for slope, number, due in ((s, n, d) for s, all_ in sent.items() for n, d in enumerate(all_)):
         for office in OFFICES:

@@ -1,4 +1,4 @@
-"""What was found, for people and for programs."""
+"""The results as tables, and for JSON."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from benchmarks.support.brokers.scene import Reception
 
 
 def forwarding(found: Sequence[Forwarded], direct_s: float) -> Table:
-    """What one broker costs."""
+    """The cost of one broker."""
     title = f"one broker; {direct_s * 1e3:.3f} ms without any"
     columns = ("messages a processor second", "a second", "delay ms", "added ms")
     shown = _table(title, columns)
@@ -28,7 +28,7 @@ def forwarding(found: Sequence[Forwarded], direct_s: float) -> Table:
 
 
 def alerts(title: str, found: Sequence[Reception]) -> Table:
-    """How late level 5 was."""
+    """The delays of level 5."""
     shown = _table(title, ("alerts", "p50 s", "p99 s", "largest s", "photographs"))
     for one in found:
         delays = (one.p50_s, one.p99_s, one.largest_s)
@@ -39,7 +39,7 @@ def alerts(title: str, found: Sequence[Reception]) -> Table:
 
 
 def plain(row: Reception | Forwarded) -> dict[str, Any]:
-    """For JSON, which has no infinity."""
+    """The row for JSON, which has no infinity."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in asdict(row).items()

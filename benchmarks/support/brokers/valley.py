@@ -1,4 +1,4 @@
-"""The valley in a lab's own links: each contestant has one of its own, all in one core and at the same time."""
+"""The valley on links of a lab: each contestant has a valley of its own, all in one core and at the same time."""
 
 import sys
 import time
@@ -35,7 +35,7 @@ class Post:
 
 
 class Contestant(Protocol):
-    """A way to get alerts to offices."""
+    """A system that carries alerts to offices."""
 
     @property
     def name(self) -> str: ...
@@ -47,19 +47,19 @@ class Contestant(Protocol):
         """All nodes, routers before those behind them."""
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
-        """Write its files; what is to be started, each in a namespace of its own."""
+        """Write its files; return the programs to start, each in a namespace of its own."""
 
     def begin(self, stage: Stage) -> None:
-        """The links are up."""
+        """Start work: the links are up."""
 
     def is_ready(self, stage: Stage) -> bool:
-        """All are connected."""
+        """Whether all programs are connected."""
 
     def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
         """Send the messages by the clock, from that moment on."""
 
     def arrivals(self, stage: Stage) -> Arrivals:
-        """What has arrived so far."""
+        """The messages that have arrived so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class _Entry:
 
 
 class Valleys(BareCore):
-    """A core with valleys; use as a context manager, which ends all of it."""
+    """A core with valleys; a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "valley")
@@ -80,7 +80,7 @@ class Valleys(BareCore):
         self._number = 0
 
     def add(self, title: str, contestant: Contestant, sent: Timelines) -> None:
-        """One more valley, with a contestant of its own."""
+        """Add a valley with a contestant of its own."""
         prefix = f"v{len(self._entries)}"
         links = {post.role: self._link(prefix, post) for post in contestant.posts()}
         folder = self._folder / prefix
@@ -99,7 +99,7 @@ class Valleys(BareCore):
         return LinkSpec(node, self._number, f"10.77.{high}.{low}", 16, mac, 1500, alias, behind)
 
     def up(self) -> None:
-        """Processes and links; returns when all contestants are connected, and had time to settle."""
+        """Start processes and links; return when all contestants are connected, and had time to settle."""
         wanted = [
             process
             for entry in self._entries
@@ -141,7 +141,7 @@ class Valleys(BareCore):
             time.sleep(LOOK_S)
 
     def played(self, longest_s: float) -> dict[str, list[Reception]]:
-        """Let all play, until everything has arrived or so long; the receptions, by title."""
+        """Play all timelines until everything has arrived, or for this long; return the receptions, by title."""
         start_ns = time.time_ns() + round(BEFORE_START_S * 1e9)
         for entry in self._entries:
             entry.contestant.play(entry.stage, start_ns, entry.sent)

@@ -1,1 +1,1 @@
-"""What `benchmarks.captures` is made of: a big capture, and other programs that read it."""
+"""Parts of `benchmarks.captures`: a big capture, and other programs that read it."""

@@ -47,7 +47,7 @@ def tshark_s(capture: Path, output: Path) -> float:
 
 
 def tshark_rows(output: Path, count: int) -> list[tuple[object, ...]]:
-    """The first rows of what tshark has written, as ours are."""
+    """The first rows of tshark's output, in our format."""
     rows: list[tuple[object, ...]] = []
     with output.open() as file:
         for line, _ in zip(file, range(count), strict=False):
@@ -78,7 +78,7 @@ def scapy_s(capture: Path, packets: int) -> float:
 
 
 class Bare:
-    """Our parser in one process a core, without Spark; the processes are there already when it is timed."""
+    """Our parser in one process a core, without Spark; the time does not include the start of the processes."""
 
     def __init__(self, capture: Path) -> None:
         self._cores = os.cpu_count() or 1
@@ -86,7 +86,7 @@ class Bare:
         self._shares = group_pieces(split_files([str(capture)], size), size)
 
     def seconds(self, folder: Path | None) -> float:
-        """To Arrow, and on to Parquet if there is a folder for it."""
+        """Seconds to Arrow, and on to Parquet if there is a folder for it."""
         with multiprocessing.get_context("spawn").Pool(self._cores) as pool:
             pool.map(_load, range(self._cores))
             began = time.monotonic()
@@ -98,7 +98,7 @@ class Bare:
 
 
 def _load(_: int) -> None:
-    """Nothing: the modules are there now."""
+    """Keep a process busy for a moment, so that every process of the pool starts and imports its modules."""
     time.sleep(0.2)
 
 

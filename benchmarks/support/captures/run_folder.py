@@ -1,6 +1,6 @@
-"""A big run folder, made up: sensors, a broker, subscribers; each message in one packet, each packet acknowledged.
+"""A big synthetic run folder: sensors, a broker, subscribers; each message in one packet, each packet acknowledged.
 
-As in a lab, what one node sends to another is in both of their captures, and the broker's has half of all packets.
+As in a lab, a packet from one node to another is in both of their captures, and the broker's has half of all packets.
 """
 
 import json
@@ -53,7 +53,7 @@ class _Flow:
 
 
 def write_run(folder: Path, packets: int) -> int:
-    """A run with about so many packets in its captures; how many messages were published."""
+    """Write a run with about this many packets in its captures; return the number of published messages."""
     count = packets // PACKETS_EACH
     folder.mkdir(parents=True)
     file = folder / "big.yaml"
@@ -95,13 +95,13 @@ def write_run(folder: Path, packets: int) -> int:
 
 
 class _Captures:
-    """Packets of each link, until they are written in the order of time."""
+    """Collects the packets of each link, and writes them in the order of time."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[Array, Array]]] = {}
 
     def send(self, flow: _Flow, identity: Array, published: Array, at_ns: Array, hops: int) -> None:
-        """Messages from one node to another, and the answers."""
+        """Add messages from one node to another, and their acknowledgements."""
         body = _body(flow, hops)
         masked = flow.dst.kind is NodeKind.BROKER
         width = len(body)
@@ -125,7 +125,7 @@ class _Captures:
                 self._found.setdefault(node.name, []).append((_later(heads, later), content))
 
     def write(self, path: Path, node: Node) -> None:
-        """The file of a link."""
+        """Write the file of a link."""
         parts = self._found.pop(node.name, [])
         times = [
             heads["seconds"].astype(np.int64) * 10**9 + heads["nanoseconds"] for heads, _ in parts

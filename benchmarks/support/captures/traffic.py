@@ -46,7 +46,7 @@ RECORD_HEADER = 16
 
 
 def write_traffic(path: Path, packets: int, seed: int = 1) -> None:
-    """So many packets, the same for the same seed."""
+    """Write this many packets, the same for the same seed."""
     chance = np.random.default_rng(seed)
     sent = np.ones((CONNECTIONS, 2), np.int64)  # by client and server
     with path.open("wb") as file:
@@ -101,7 +101,7 @@ def _interleaved(
     sizes: "np.ndarray[tuple[int], np.dtype[np.int64]]",
     chance: np.random.Generator,
 ) -> bytes:
-    """Each head with its payload behind it."""
+    """Each header followed by its payload."""
     width = LAYOUT.itemsize
     starts = np.cumsum(sizes + width) - sizes - width
     out = np.frombuffer(chance.bytes(int(sizes.sum()) + width * len(heads)), np.uint8).copy()

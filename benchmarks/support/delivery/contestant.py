@@ -21,7 +21,7 @@ from testbed.places import LabPlace
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One contestant on one link: its nodes have names that begin alike, and a folder."""
+    """One contestant on one link: a folder, and nodes whose names begin alike."""
 
     prefix: str
     lab: LabPlace
@@ -33,7 +33,7 @@ class Stage:
         return f"{self.prefix}-{role}"
 
     def stderr(self, role: str) -> Path:
-        """Where a program's standard error goes."""
+        """The file of a program's standard error."""
         return self.folder / f"{role}.stderr"
 
 
@@ -56,19 +56,19 @@ class Contestant(Protocol):
         """MissingCapability if it cannot run here."""
 
     def prepare(self, stage: Stage, timeline: Sequence[Due]) -> list[Program | NodeProcess]:
-        """Write its files; what is to be started, each in a namespace of its own."""
+        """Write its files; return the programs to start, each in a namespace of its own."""
 
     def begin(self, stage: Stage) -> None:
-        """The links are up."""
+        """Start work: the links are up."""
 
     def is_ready(self, stage: Stage) -> bool:
-        """Connected at both ends."""
+        """Whether both ends are connected."""
 
     def play(self, stage: Stage, start_ns: int, timeline: Sequence[Due]) -> None:
         """Send the messages by the clock, from that moment on."""
 
     def arrivals(self, stage: Stage) -> dict[int, int]:
-        """When messages arrived so far: number in the timeline -> ns since 1970."""
+        """The messages that have arrived so far: number in the timeline -> ns since 1970."""
 
 
 # Our own nodes: sensor, broker, and a subscriber behind the link (or two, one for urgent messages only).
@@ -95,14 +95,14 @@ class Ours:
 
     @property
     def far(self) -> tuple[str, ...]:
-        """One node, or one a connection."""
+        """One node, or one for each connection."""
         return tuple(self.listeners)
 
     def check(self) -> None:
-        """All is here."""
+        """Nothing to check: all of it is part of this project."""
 
     def prepare(self, stage: Stage, timeline: Sequence[Due]) -> list[Program | NodeProcess]:
-        """A node.json each."""
+        """Write a node.json for each node."""
         return [
             NodeProcess(stage.node(role), self._configured(stage, role, n), stage.stderr(role))
             for n, role in enumerate((*self.near, *self.far), start=1)
@@ -139,19 +139,19 @@ class Ours:
         return lab.node_config(name)
 
     def begin(self, stage: Stage) -> None:
-        """Through the gate."""
+        """Open the gates."""
         for role in (*self.near, *self.far):
             request(stage.lab.node_control(stage.node(role)), {"do": "go"})
 
     def is_ready(self, stage: Stage) -> bool:
-        """All nodes say so."""
+        """Whether all nodes report that they are ready."""
         controls = [stage.lab.node_control(stage.node(role)) for role in (*self.near, *self.far)]
         with suppress(ControlError):
             return all(request(control, {"do": "status"})["ready"] for control in controls)
         return False
 
     def play(self, stage: Stage, start_ns: int, timeline: Sequence[Due]) -> None:
-        """The sensor does it itself."""
+        """Let the sensor play the timeline itself."""
         actions = [
             {
                 "at_ns": due.at_ns,
@@ -165,7 +165,7 @@ class Ours:
         request(control, {"do": "play", "start_ns": start_ns, "actions": actions}, 60.0)
 
     def arrivals(self, stage: Stage) -> dict[int, int]:
-        """From the nodes' logs; the sensor's has the order in which the messages were made."""
+        """Arrivals from the nodes' logs; the sensor's log gives the order in which the messages were made."""
         published = (e["id"] for e in _events(_log(stage, "sensor")) if e["event"] == "publish")
         number_of = {identity: number for number, identity in enumerate(published)}
         return {
@@ -181,13 +181,13 @@ def _log(stage: Stage, role: str) -> Path:
 
 
 def _events(log: Path) -> Iterable[dict[str, Any]]:
-    """The whole lines of a log that may still grow."""
+    """The complete lines of a log that may still grow."""
     for line in log.read_text().splitlines(keepends=True):
         if line.endswith("\n"):
             yield json.loads(line)
 
 
-# Programs of others as contestants.
+# Other programs as contestants.
 
 
 MOSQUITTO = "/usr/sbin/mosquitto"  # Debian's place, which is not in every user's path
@@ -208,13 +208,13 @@ class Peer:
     sender: str = "publisher"
 
     def check(self) -> None:
-        """MissingCapability if its library is not there."""
+        """Raise MissingCapability if its library is not installed."""
         module, package = self.needs
         if importlib.util.find_spec(module) is None:
             raise MissingCapability(f"the Python package {package} is missing", EXTRA)
 
     def prepare(self, stage: Stage, timeline: Sequence[Due]) -> list[Program | NodeProcess]:
-        """Both programs read the folder."""
+        """Write the files that both programs read."""
         (stage.folder / "timeline.json").write_text(json.dumps([asdict(due) for due in timeline]))
         (stage.folder / "settings.json").write_text(json.dumps(dict(self.settings)))
         host = stage.addresses[self.sender]
@@ -228,20 +228,20 @@ class Peer:
         return [sys.executable, "-m", module, what, host, str(stage.folder)]
 
     def begin(self, stage: Stage) -> None:
-        """They try by themselves until the other side is there."""
+        """Nothing to do: each program tries to connect until the other end listens."""
 
     def is_ready(self, stage: Stage) -> bool:
-        """Both say so."""
+        """Whether both programs report that they are ready."""
         return all((stage.folder / f"{role}.ready").exists() for role in ("publisher", "receiver"))
 
     def play(self, stage: Stage, start_ns: int, timeline: Sequence[Due]) -> None:
-        """The publisher waits for this file, whole."""
+        """Write the file for which the publisher waits, atomically."""
         unfinished = stage.folder / "start.new"
         unfinished.write_text(str(start_ns))
         unfinished.rename(stage.folder / "start")
 
     def arrivals(self, stage: Stage) -> dict[int, int]:
-        """As the receiver notes them."""
+        """Arrivals that the receiver recorded."""
         lines = (stage.folder / "received.jsonl").read_text().splitlines(keepends=True)
         noted = [json.loads(line) for line in lines if line.endswith("\n")]
         return {one["number"]: one["at_ns"] for one in noted}
@@ -249,7 +249,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Mosquitto(Peer):
-    """MQTT has a broker, which is what feeds the link."""
+    """Mosquitto: the broker feeds the link."""
 
     near: tuple[str, ...] = ("publisher", "mosquitto")
     sender: str = "mosquitto"
@@ -261,7 +261,7 @@ class Mosquitto(Peer):
         super(Mosquitto, self).check()
 
     def prepare(self, stage: Stage, timeline: Sequence[Due]) -> list[Program | NodeProcess]:
-        """The broker, too."""
+        """Write the broker's configuration, and start the broker, too."""
         from benchmarks.support.delivery.mqtt import CONFIGURATION
 
         settings = stage.folder / "mosquitto.conf"
@@ -271,5 +271,5 @@ class Mosquitto(Peer):
 
 
 def program(stage: Stage, role: str, *argv: str) -> Program:
-    """As the keeper wants it."""
+    """The program as the keeper needs it."""
     return Program(stage.node(role), argv, stage.stderr(role), environment())

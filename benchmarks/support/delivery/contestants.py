@@ -20,7 +20,7 @@ _ZENOH = ("zenoh", "eclipse-zenoh")
 AS_DELIVERED: Mapping[str, Any] = {"config": {}, "congestion": "DROP", "express": False}
 # A batch of 65 kB takes longer on a link of 7 kB/s than a connection may be silent by default (10 s).
 PATIENT = {**AS_DELIVERED, "config": {"transport/link/tx/lease": 120_000}}
-# One batch is one packet (2 bytes of length in front), and the kernel may hold as little as it lets one ask for: so
+# One batch is one packet (2 bytes of length in front), and the kernel's buffer is as small as it can be set, so that
 # little waits below its priorities. Nothing is dropped, however long it takes.
 TUNED: Mapping[str, Any] = {
     "config": {
@@ -56,7 +56,7 @@ def fitted_to_the_packet() -> list[Ours]:
 
 
 def others() -> list[Contestant]:
-    """Programs of others."""
+    """The contestants that are other programs."""
     return [
         Peer("sse", "sse", ("http", "python3")),
         Mosquitto(MOSQUITTO, "mqtt", ("paho", "paho-mqtt")),

@@ -61,7 +61,7 @@ class Entry:
 
 
 class LinksUnderTest(BareCore):
-    """A core with links; use as a context manager, which ends all of it."""
+    """A core with links; a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "delivery")
@@ -92,7 +92,7 @@ class LinksUnderTest(BareCore):
         return LinkSpec(node, self._number, f"10.77.{high}.{low}", 16, mac, mtu, alias, behind)
 
     def up(self) -> None:
-        """Processes, links, captures; returns when all contestants are connected."""
+        """Start processes, links and captures; return when all contestants are connected."""
         wanted: list[Program | NodeProcess] = []
         for entry in self._entries:
             wanted += entry.contestant.prepare(entry.stage, entry.timeline)
@@ -140,7 +140,7 @@ class LinksUnderTest(BareCore):
             time.sleep(LOOK_S)
 
     def played(self, longest_s: float, quiet_s: float) -> dict[str, list[Row]]:
-        """Let all play; until everything has arrived, or nothing for `quiet_s`. The rows by link."""
+        """Play all timelines until everything has arrived, or nothing for `quiet_s`; return the rows by link."""
         start_ns = time.time_ns() + round(BEFORE_START_S * 1e9)
         for entry in self._entries:
             entry.contestant.play(entry.stage, start_ns, entry.timeline)
@@ -204,7 +204,7 @@ def _noise(entry: Entry) -> list[Program]:
 
 
 def stderr_tail(stage: Stage) -> str:
-    """What the programs of a contestant wrote on stderr last."""
+    """The last lines that the programs of a contestant wrote on stderr."""
     tails = [
         path.read_text().strip().splitlines()[-1:] for path in sorted(stage.folder.glob("*.stderr"))
     ]

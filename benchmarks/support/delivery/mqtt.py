@@ -15,7 +15,7 @@ CONFIGURATION = f"listener {PORT}\nallow_anonymous true\nlog_dest stderr\nlog_ty
 
 
 def connected(host: str) -> mqtt.Client:
-    """A connection, as soon as mosquitto listens."""
+    """A connection, made as soon as mosquitto listens."""
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     while True:
         try:
@@ -26,7 +26,7 @@ def connected(host: str) -> mqtt.Client:
 
 
 def publish(host: str, folder: Path) -> None:
-    """Send what is due."""
+    """Send each message when it is due."""
     client = connected(host)
     client.loop_start()
     ready(folder, "publisher")
@@ -40,7 +40,7 @@ def _send(client: mqtt.Client, data: bytes, urgent: bool) -> None:
 
 
 def receive(host: str, folder: Path) -> None:
-    """Note what comes."""
+    """Record arrivals."""
     received = Received(folder)
     client = connected(host)
     client.on_message = lambda _client, _data, message: received.note(message.payload)

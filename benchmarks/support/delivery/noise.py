@@ -27,7 +27,7 @@ def send(host: str, rate: float) -> None:
 
 
 def take(host: str, _: float) -> None:
-    """For ever."""
+    """Receive and discard for ever."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("", PORT))
         while True:

@@ -1,7 +1,7 @@
-"""What the programs of peers have in common: they wait for the start, send by the clock, and note what arrives.
+"""Shared parts of the peers' programs: they wait for the start, send by the clock, and record arrivals.
 
-Standard library only. Files in the peer's folder: `timeline.json` and `start` are written by the benchmark, `ready` and
-`received.jsonl` by the programs. A payload begins with the message's number.
+Standard library only. The benchmark writes `timeline.json` and `start` into the peer's folder, the programs write
+`ready` and `received.jsonl`. A payload begins with the message's number.
 """
 
 import json
@@ -15,12 +15,12 @@ Send = Callable[[bytes, bool], None]  # payload, urgent
 
 
 def payload(number: int, urgent: bool, size: int) -> bytes:
-    """As the thesis fills its messages: with 1s or 2s."""
+    """A payload filled as in the thesis: with 1s or 2s."""
     return f"{number} ".encode().ljust(size, b"1" if urgent else b"2")
 
 
 def number_of(data: bytes) -> int:
-    """Of a payload."""
+    """The message number in a payload."""
     return int(data[:20].split(b" ", 1)[0])
 
 
@@ -30,19 +30,19 @@ def ready(folder: Path, role: str) -> None:
 
 
 class Received:
-    """Notes arrivals, each at once."""
+    """Records each arrival at once."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / "received.jsonl").open("a", buffering=1)
 
     def note(self, data: bytes) -> None:
-        """A whole message is here."""
+        """Record a complete message."""
         at_ns = time.time_ns()
         self._file.write(json.dumps({"number": number_of(data), "at_ns": at_ns}) + "\n")
 
 
 def play(folder: Path, send: Send) -> None:
-    """Send everything at its moment. Urgent and routine messages have a thread each: no one waits for the other."""
+    """Send every message when it is due. Urgent and routine messages have a thread each, so that neither waits."""
     timeline = json.loads((folder / "timeline.json").read_text())
     numbered = list(enumerate(timeline))
     while not (start := folder / "start").exists():

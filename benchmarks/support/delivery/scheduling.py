@@ -1,7 +1,7 @@
-"""What the schedulers alone cost. They are pure: the calls to one on a link can be replayed without the link.
+"""The cost of the schedulers alone. They are pure, so that the calls to one on a link can be replayed without the link.
 
-First each one serves a model of a link, and every call is recorded. Then a new one gets the same calls,
-as fast as it can; the loop around them is taken off.
+First each one serves a model of a link, and every call is recorded. Then a new one gets the same calls without pauses;
+the time of the loop around them is subtracted.
 """
 
 import time
@@ -42,7 +42,7 @@ class ModelLink:
         self.through: list[float] = []  # when each chunk was
 
     def take(self, size: int, now: float) -> None:
-        """A chunk is handed over."""
+        """Accept a chunk."""
         left = size + 4  # the WebSocket header
         while left > 0:
             part = min(left, PACKET)
@@ -61,7 +61,7 @@ class ModelLink:
 def cost(
     method: str, parameters: Mapping[str, Any], timeline: Sequence[Due], rate: float, title: str
 ) -> Cost:
-    """Of the method that sends these messages over a link of so many bytes a second."""
+    """The cost of the method that sends these messages over a link of this many bytes a second."""
     calls, chunks = recorded(method, parameters, timeline, rate)
     best_ns = min(_replayed(method, parameters, calls) for _ in range(ROUNDS))
     per_message = best_ns / 1000 / len(timeline)
@@ -71,7 +71,7 @@ def cost(
 def recorded(
     method: str, parameters: Mapping[str, Any], timeline: Sequence[Due], rate: float
 ) -> tuple[list[Call], int]:
-    """All calls that the scheduler gets until everything was sent, and how many chunks there were."""
+    """Record all calls that the scheduler gets until everything was sent; return them with the number of chunks."""
     scheduler: Any = METHODS[method].scheduler(parameters)
     udp_acks = METHODS[method].needs(parameters).udp_acks
     line = ModelLink(rate)

@@ -1,4 +1,4 @@
-"""Processes of this machine that have no more than a small board: a control group each (version 1 or 2)."""
+"""Limits processes of this machine to the resources of a small board: a control group each (version 1 or 2)."""
 
 import os
 from contextlib import suppress
@@ -34,7 +34,7 @@ class SmallMachines:
                 group.rmdir()
 
     def hold(self, pid: int) -> None:
-        """From now on this process is on a small board of its own."""
+        """Limit this process from now on to a small board of its own."""
         engine = self._limits.for_engine()
         memory = str(engine["mem_limit"])
         period, quota = str(engine.get("cpu_period", 100_000)), str(engine.get("cpu_quota", -1))

@@ -19,11 +19,11 @@ FIELD = b"data: "
 
 
 def publish(host: str, folder: Path) -> None:
-    """The server; it makes the messages itself."""
+    """Run the server, which makes the messages itself."""
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     class Events(BaseHTTPRequestHandler):
-        """Answers with an endless stream of events."""
+        """Responds with an endless stream of events."""
 
         def do_GET(self) -> None:
             self.send_response(200)
@@ -43,7 +43,7 @@ def publish(host: str, folder: Path) -> None:
 
 
 def receive(host: str, folder: Path) -> None:
-    """The client: one event is one line with data and one without."""
+    """Run the client: one event is one line with data and one without."""
     received = Received(folder)
     answer = _asked(host)
     ready(folder, "receiver")
@@ -53,7 +53,7 @@ def receive(host: str, folder: Path) -> None:
 
 
 def _asked(host: str) -> http.client.HTTPResponse:
-    """The answer's beginning, as soon as there is a server."""
+    """The beginning of the response, as soon as there is a server."""
     while True:
         connection = http.client.HTTPConnection(host, PORT)
         try:

@@ -1,4 +1,4 @@
-"""What is sent: large routine messages at a fixed pace, and small urgent ones at random times (Lee 2016, chapter 5)."""
+"""The messages: large routine ones at a fixed pace, and small urgent ones at random times (Lee 2016, chapter 5)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def timeline(
     routine_every_s: float = ROUTINE_EVERY_S,
     chance: float = URGENT_CHANCE,
 ) -> tuple[Due, ...]:
-    """In the order of time. `scale` makes all of it so much faster; links must then have so much more rate."""
+    """The messages in the order of time. `scale` makes all of it this much faster; links need this much more rate."""
     chances = Random(seed)
     found = []
     for number in range(round(seconds / routine_every_s)):
@@ -73,7 +73,7 @@ def row(
     wire_bytes: int,
     processor_s: float,
 ) -> Row:
-    """Arrivals: number in the timeline -> ns since 1970."""
+    """The row for these arrivals: number in the timeline -> ns since 1970."""
     delays = sorted(
         (arrivals[number] - start_ns - due.at_ns) / 1e9 if number in arrivals else math.inf
         for number, due in enumerate(timeline)
@@ -103,7 +103,7 @@ def row(
 
 
 def at_rank(ordered: Sequence[float], share: float) -> float:
-    """The smallest value that so large a share of the values does not exceed."""
+    """The smallest value that this share of the values does not exceed."""
     if not ordered:
         return math.nan
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

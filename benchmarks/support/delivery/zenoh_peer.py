@@ -16,7 +16,7 @@ from benchmarks.support.delivery.peer_program import Received, play, ready
 
 PORT = 7447
 URGENT, ROUTINE = "alerts/urgent", "alerts/routine"
-# Only what the link needs: TCP, no discovery, no bypass through shared memory.
+# Only what the link needs: TCP, no discovery, no shared memory.
 ALWAYS = {
     "mode": "peer",
     "scouting/multicast/enabled": False,
@@ -26,7 +26,7 @@ ALWAYS = {
 
 
 def session(folder: Path, where: dict[str, Any]) -> tuple[zenoh.Session, dict[str, Any]]:
-    """Opened as the settings say, and the settings."""
+    """Open a session with the settings of the folder; return both."""
     settings: dict[str, Any] = json.loads((folder / "settings.json").read_text())
     zenoh.init_log_from_env_or("error")
     config = zenoh.Config()
@@ -36,7 +36,7 @@ def session(folder: Path, where: dict[str, Any]) -> tuple[zenoh.Session, dict[st
 
 
 def publish(host: str, folder: Path) -> None:
-    """Listen, and send what is due."""
+    """Listen, and send each message when it is due."""
     where = {"listen/endpoints": [f"tcp/{host}:{PORT}"]}
     opened, settings = session(folder, where)
     control = getattr(zenoh.CongestionControl, settings["congestion"])
@@ -58,12 +58,12 @@ def publish(host: str, folder: Path) -> None:
 
 
 def _has_subscriber(publisher: Any) -> bool:
-    """Its status is documented as a bool, but is an object that has one."""
+    """The matching status: documented as a bool, but it is an object with one."""
     return bool(publisher.matching_status.matching)
 
 
 def receive(host: str, folder: Path) -> None:
-    """Connect, and note what comes."""
+    """Connect, and record arrivals."""
     received = Received(folder)
     where = {"listen/endpoints": [], "connect/endpoints": [f"tcp/{host}:{PORT}"]}
     opened, _ = session(folder, where)
