@@ -98,7 +98,7 @@ class AtHome:
 
 
 async def until(true: Callable[[], Any]) -> Any:
-    """Wait until `condition` returns something true, and return that."""
+    """Wait until `true()` is true; return its value."""
     async with asyncio.timeout(PATIENCE_S):
         while not (value := true()):
             await asyncio.sleep(0.005)

@@ -20,7 +20,7 @@ SECRET = "of the slope"
 
 
 def until(true: Callable[[], Any]) -> Any:
-    """Wait until `condition` returns something true, and return that."""
+    """Wait until `true()` is true; return its value."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if value := true():

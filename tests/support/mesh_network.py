@@ -29,7 +29,7 @@ from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 
 NOTICE_S = 0.3  # until a node knows that a link is gone
-DIAL_S = 0.2  # until it knows that nobody answers
+DIAL_S = 0.2  # until it knows that no node answers
 SEEDS = 3  # as a lab has them
 RETRY_S = 0.5  # between two attempts of a client to connect
 

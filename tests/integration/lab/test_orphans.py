@@ -1,4 +1,4 @@
-"""Ending all labs at once, and removing the processes of a lab whose folder somebody has deleted."""
+"""Ending all labs at once, and removing the processes of a lab whose folder was deleted."""
 
 import json
 import os

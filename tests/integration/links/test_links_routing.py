@@ -106,7 +106,7 @@ def addresses_of_this_machine() -> list[str]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces():
             question = struct.pack("16s24x", name.encode())
-            with suppress(OSError):  # it has none
+            with suppress(OSError):  # the interface has none
                 found.append(socket.inet_ntoa(fcntl.ioctl(sock, SIOCGIFADDR, question)[20:24]))
     return [address for address in found if not address.startswith("127.")]
 

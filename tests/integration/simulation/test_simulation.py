@@ -64,7 +64,7 @@ def receptions(logs: Path) -> dict[tuple[str, str], Reception]:
 def disagreement(
     real: dict[tuple[str, str], Reception], simulated: dict[tuple[str, str], Reception]
 ) -> list[str]:
-    """Lone alerts: nine of ten within 10 ms and 3 %, in the median 5 ms. Photographs, which fill lines: within 25 %."""
+    """Lone alerts: nine of ten within 10 ms and 3 %, in the median 5 ms. Photographs, which fill links: within 25 %."""
     alerts = [key for key, one in real.items() if one.priority == 5]
     apart = {key: abs(one.delay_s - simulated[key].delay_s) for key, one in real.items()}
     middle = median(apart[key] for key in alerts)

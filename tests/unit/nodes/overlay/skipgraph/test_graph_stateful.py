@@ -19,9 +19,7 @@ from overlay_network import (
 
 NODES = range(1, 9)
 QUIET_S = 60.0
-QUIETS = (
-    10  # two rings of which nobody knows the other find each other by chance: seldom after minutes
-)
+QUIETS = 10  # rings that do not know each other merge by chance, which may take minutes
 MOST_A_SECOND = 40  # messages of one key; a storm has thousands
 
 
