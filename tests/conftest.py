@@ -29,7 +29,7 @@ settings.load_profile("default")
 
 for size in ("COLUMNS", "LINES"):  # of the terminal; test runners that work in parallel set them
     os.environ.pop(size, None)
-# Tests start thousands of our processes. Without a shared cache each of them would compile our modules anew.
+# Tests start thousands of our processes. Without cached bytecode each of them would compile our modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A shell's background processes ignore Ctrl-C, and so would every process that a test starts in order to interrupt it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

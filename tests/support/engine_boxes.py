@@ -8,6 +8,6 @@ from testbed.places import LabPlace
 
 
 def marked(lab: LabPlace) -> list[Container]:
-    """Ask the engine for these containers, with one request for each."""
+    """The containers of this lab; the engine inspects each with a request of its own."""
     mine = {"label": f"{LAB_DIR_LABEL}={lab.folder}"}
     return engine(LOOK_TIMEOUT_S).containers.list(all=True, filters=mine, ignore_removed=True)
