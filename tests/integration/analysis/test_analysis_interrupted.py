@@ -35,7 +35,7 @@ except KeyboardInterrupt:
 """
 STUCK = """
 import os, signal, sys
-from analysis import session
+from analysis.spark import session
 session.STOPPING_S = session.ENDING_S = 0.5
 for word in ("first", "second"):
     with session.open_session(short=True) as spark:

@@ -140,14 +140,14 @@ def test_links_that_are_not_measured_anew_keep_their_calibration(
 
 WRONG = """
 from dataclasses import replace
-from testbed.keeper import calibrating, scratch
+from testbed.keeper import calibration
 
-asked = scratch.Bench.shape
+asked = calibration.ScratchLinks.shape
 def wrong(self, names, profiles):
     half = [replace(p, up=replace(p.up, rate_bps=p.up.rate_bps / 2, delay_s=0.3)) for p in profiles]
     asked(self, names, half)
-scratch.Bench.shape = wrong
-calibrating.main()
+calibration.ScratchLinks.shape = wrong
+calibration.main()
 """
 
 

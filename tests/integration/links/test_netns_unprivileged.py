@@ -32,10 +32,10 @@ def test_labs_live_and_leave_nothing_without_root(nobody) -> None:
 
 def test_a_closed_tap_device_is_told_with_the_way_out(nobody) -> None:
     code = (
-        "from testbed.links.probe import look; from testbed.links.emulator import choose;"
+        "from testbed.links.probe import probe_machine; from testbed.links.emulator import choose;"
         "from testbed.topology.model import Emulator, Shape;"
         "from testbed.errors import MissingCapability\n"
-        "try: choose(Emulator.RELAY, [Shape(delay_s=1)], look().capabilities)\n"
+        "try: choose(Emulator.RELAY, [Shape(delay_s=1)], probe_machine().capabilities)\n"
         "except MissingCapability as missing: print(missing.message, '|', missing.hint)"
     )
     said = nobody.python("-c", code, tun=0o600)
