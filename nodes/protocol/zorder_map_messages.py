@@ -268,7 +268,7 @@ class Toward(IntEnum):
     """Where a publication goes."""
 
     PLACE = 1  # to the owner of the place where it happened, for interests with a box
-    TOPIC = 2  # to the owner of its topic's point, for interests without one
+    HOME = 2  # to the owner of its topic's point, for interests without one
     SUBSCRIBER = 3  # it has been matched: for the receiver
 
 

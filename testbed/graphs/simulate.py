@@ -46,7 +46,7 @@ def areas_of(nodes: Mapping[int, TopicNode], publication: Message) -> dict[int, 
     for number, node in nodes.items():
         if isinstance(node, ZorderMap):
             ground, served = CurveSpace(node.keys, most=1), node.holdings.served
-            points = [Toward.PLACE, Toward.TOPIC] if publication.place else [Toward.TOPIC]
+            points = [Toward.PLACE, Toward.HOME] if publication.place else [Toward.HOME]
             matches = (
                 point.name.lower() for point in points if ground.point(publication, point) in served
             )

@@ -68,7 +68,7 @@ class Traffic:
         attempt = 0 if self._published.add(message.message_id) else self._attempt()
         if message.place:
             self._go(message, RoutingSection(Toward.PLACE, 0, attempt), context)
-        self._go(message, RoutingSection(Toward.TOPIC, 0, attempt), context)
+        self._go(message, RoutingSection(Toward.HOME, 0, attempt), context)
 
     def on_publication(self, message: Message, context: Context) -> bool:
         """A publication has arrived; False: no interest here matches it. WireError if its routing section is wrong."""
@@ -76,7 +76,7 @@ class Traffic:
         unsent = replace(message, routing=b"")
         if section.toward is Toward.SUBSCRIBER:
             return self._deliver(unsent, context)
-        if section.toward is Toward.TOPIC or message.place:
+        if section.toward is Toward.HOME or message.place:
             self._go(unsent, section, context)
         return True
 

@@ -52,7 +52,7 @@ def test_a_publication_is_for_those_whose_newest_word_wants_it(
         known.note(entry, 0.0)
     place = () if cell is None else place_of(cell)
     message = Message(Kind.PUBLISH, level, topic="slope", place=place)
-    for toward in [Toward.TOPIC, *([Toward.PLACE] if place else [])]:
+    for toward in [Toward.HOME, *([Toward.PLACE] if place else [])]:
         boxed = toward is Toward.PLACE
         assert known.matching(message, toward) == sorted(
             {
