@@ -18,10 +18,10 @@ class Core:
     def __init__(self) -> None:
         self.rules: list[tuple[int, list[list[str]]]] = []
 
-    def part(self, number, sides):
+    def partition(self, number, sides):
         self.rules.append((number, sides))
 
-    def reunite(self, number, sides):
+    def heal(self, number, sides):
         self.rules.remove((number, sides))
 
 
