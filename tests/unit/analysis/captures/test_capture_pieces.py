@@ -114,6 +114,7 @@ def test_of_a_damaged_file_every_byte_is_read_or_reported(folder, data, next_gen
     seed = random.Random(data.draw(st.integers(0, 2**32)))
     whole = some_pcapng(made, "<", seed) if next_generation else pcap(made)
     broken = data.draw(damage(whole))
+    assume(compression_of(broken) is None)  # of a compressed file, the bytes are others
     path = folder / "broken.pcap"
     path.write_bytes(broken)
     found = read_all(path)
