@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 # The traces of a simulated run, in the tables that a scan of captures gives.
 
 
-MESSAGES, LINKS, USE = "messages.parquet", "links.parquet", "use.parquet"
+MESSAGES, LINKS, LINK_UTILIZATION = "messages.parquet", "links.parquet", "link_utilization.parquet"
 
 
 def trace_files(run: Run) -> list[Path]:
-    """The paths of both tables; AnalysisError if one is missing."""
-    files = [run.trace / name for name in (MESSAGES, LINKS)]
+    """The paths of the three tables; AnalysisError if one is missing."""
+    files = [run.trace / name for name in (MESSAGES, LINKS, LINK_UTILIZATION)]
     for file in files:
         if not file.is_file():
             raise AnalysisError(
@@ -48,18 +48,14 @@ def trace_files(run: Run) -> list[Path]:
 
 
 def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
-    """Sightings, totals of links, and link utilization, which is empty in traces of earlier versions."""
+    """Sightings, totals of links, and link utilization."""
     from analysis.metrics import link_utilization, messages, overhead
-    from analysis.metrics.empty import empty_table
 
-    seen, links = trace_files(run)
-    used = run.trace / USE
+    seen, links, used = trace_files(run)
     return (
         spark.read.schema(messages.SCHEMA).parquet(str(seen)),
         spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
-        spark.read.schema(link_utilization.COUNTED).parquet(str(used))
-        if used.exists()
-        else empty_table(spark, link_utilization.COUNTED),
+        spark.read.schema(link_utilization.COUNTED).parquet(str(used)),
     )
 
 
@@ -207,7 +203,7 @@ class _Measurement:
         begin_ns, end_ns = self.run.played or _seen_time(seen)
         self._measure_overlay(seen, links, delivered, logged, begin_ns, end_ns)
         self._keep(
-            "use",
+            "link_utilization",
             link_utilization.utilization(used, settings, begin_ns, self.load_unit_s),
             link_utilization.SCHEMA,
         )
@@ -257,7 +253,7 @@ class _Measurement:
 
         scanned = scan(self.spark, self.run, self.folder, self.load_unit_s)
         self.emit(READING, 1, 3)
-        totals, used = map(self.spark.createDataFrame, (scanned.totals, scanned.use))
+        totals, used = map(self.spark.createDataFrame, (scanned.totals, scanned.link_utilization))
         self._keep_mqtt_deliveries(self._read("mqtt", mqtt.SCHEMA))
         return (
             self._read("messages", messages.SCHEMA),

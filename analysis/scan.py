@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Large tables: each task writes its rows itself, so they do not pass through Java. Table -> row type.
 WRITTEN = {"messages": SIGHTING, "mqtt": MQTT, "datagrams": DATAGRAMS}
 # The result of a task: a row has totals of a link, or its utilization in a unit of time; the other column is null.
-TASK_RESULT = pa.schema([("totals", TOTALS), ("use", UTILIZATION)])
+TASK_RESULT = pa.schema([("totals", TOTALS), ("link_utilization", UTILIZATION)])
 SMALLEST_SHARE = 1 << 22  # bytes; splitting a smaller file costs more than it gains
 
 
@@ -84,7 +84,7 @@ class Scanned:
     """The results of all tasks: totals of each link (of each shard of its file), and its utilization."""
 
     totals: pa.Table
-    use: pa.Table
+    link_utilization: pa.Table
 
 
 def scan(spark: "SparkSession", run: Run, folder: Path, unit_s: float = UNIT_S) -> Scanned:
@@ -181,15 +181,15 @@ def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Itera
         tables.add(messages=sightings, mqtt=mqtt)
     read = reader.finish()
     tables.add(messages=read.sightings, mqtt=read.mqtt, datagrams=read.datagrams)
-    yield from _task_result(totals=read.totals, use=summed(used))
+    yield from _task_result(read.totals, summed(used))
 
 
-def _task_result(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
-    """Batches with each result in its own column."""
-    for name, rows in kinds.items():
+def _task_result(*results: pa.StructArray) -> Iterator[pa.RecordBatch]:
+    """Batches with each result in its own column, in the order of `TASK_RESULT`."""
+    for own, rows in zip(TASK_RESULT, results, strict=True):
         if len(rows):
             columns = [
-                rows if field.name == name else pa.nulls(len(rows), field.type)
+                rows if field.name == own.name else pa.nulls(len(rows), field.type)
                 for field in TASK_RESULT
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=TASK_RESULT)

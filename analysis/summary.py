@@ -49,7 +49,7 @@ def summarize(
     }
     timing = clock_errors.clocks_summary(clocks, deliveries)
     boards = clock_errors.boards_of(run.boards)
-    doubts = clock_errors.reasons(timing, boards, delays, deliveries)
+    warnings = clock_errors.reasons(timing, boards, delays, deliveries)
     summary = {
         "run": run.name,
         "backend": run.backend,
@@ -82,7 +82,9 @@ def summarize(
                 "retransmitted_payload",
             )
         },
-        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed, reached, doubts)),
+        "fidelity": verdict(
+            run, _evidence(published, deliveries, links, crossed, reached, warnings)
+        ),
         "by_priority": {
             str(row["priority"]): {
                 **{name: row[name] for name in ("expected", "delivered", "lost")},
@@ -100,7 +102,7 @@ def summarize(
         "ignored_publications": ignored,
         "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
         "load": load.summary(run, metrics, load_unit_s, seconds),
-        "use": link_utilization.summary(metrics, load_unit_s, seconds),
+        "link_utilization": link_utilization.summary(metrics, load_unit_s, seconds),
         **timing,
     }
     return {**summary, "expectations": judged(run, summary, deliveries)}
@@ -126,7 +128,7 @@ def _evidence(
     links: pa.Table,
     crossed: pa.ChunkedArray,
     reached: list[dict[str, Any]],
-    clock_doubts: list[str],
+    clock_warnings: list[str],
 ) -> Evidence:
     late = published["late_s"].drop_null().to_numpy()
     seen = crossed.unique()
@@ -144,7 +146,7 @@ def _evidence(
         orphan_pieces=_sum(links, "orphan_pieces"),
         compressed_links=tuple(sorted(_by_link(links, "compressed_streams"))),
         first_published_ns=pc.min(published["published_ns"]).as_py(),
-        clock_doubts=tuple(clock_doubts),
+        clock_warnings=tuple(clock_warnings),
     )
 
 

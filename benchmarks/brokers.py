@@ -4,6 +4,7 @@
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 from statistics import mean
 
 from rich.console import Console
+from rich.table import Table
 
-from benchmarks.support.brokers import tables
 from benchmarks.support.brokers.forwarding import (
     PAYLOAD_BYTES,
     ROUTINE,
@@ -35,7 +36,7 @@ from benchmarks.support.brokers.pair import direct_delay
 from benchmarks.support.brokers.scene import Reception, timelines
 from benchmarks.support.brokers.valley import Contestant, Valleys
 from benchmarks.support.delivery.contestant import Mosquitto
-from benchmarks.support.harness import Report, run
+from benchmarks.support.harness import Report, json_row, run
 from nodes.overlay import BETWEEN_BROKERS
 
 LIMITS = {
@@ -144,9 +145,9 @@ def forward(report: Report, folder: Path, asked: Asked) -> None:
     for ratio, way in limited.items():
         report.ratios[ratio] = round(MESSAGES_PER_S / found[way.name].per_processor_s, 3)
     report.ratios["forward_delay"] = added([found[w.name] for w in limited.values()], direct_s)
-    asked.show(tables.forwarding(list(found.values()), direct_s))
+    asked.show(forwarding_table(list(found.values()), direct_s))
     if asked.as_json:
-        report.details["one broker"] = [tables.plain(one) for one in found.values()]
+        report.details["one broker"] = [json_row(one) for one in found.values()]
         report.details["without a broker, s"] = direct_s
 
 
@@ -214,14 +215,52 @@ def beside_mosquitto(report: Report, folder: Path, asked: Asked) -> None:
     for title, ratio in ((BACKLOG, "backlog_vs_mosquitto"), (QUIET, "quiet_vs_mosquitto")):
         rows = {row.name: row for row in found[title]}
         report.ratios[ratio] = compared(rows, halls.name, [hub.name for hub in hubs])
-        asked.show(tables.alerts(title, found[title]))
+        asked.show(alerts_table(title, found[title]))
         if asked.as_json:
-            report.details[f"alerts, {title}"] = [tables.plain(row) for row in found[title]]
+            report.details[f"alerts, {title}"] = [json_row(row) for row in found[title]]
 
 
 def compared(rows: dict[str, Reception], ours: str, theirs: Sequence[str]) -> float:
     """The 99th percentile of our delays / that of the best of theirs."""
     return round(rows[ours].p99_s / min(rows[name].p99_s for name in theirs), 3)
+
+
+# The results as tables
+
+
+def forwarding_table(found: Sequence[Forwarded], direct_s: float) -> Table:
+    """The cost of one broker."""
+    title = f"one broker; {direct_s * 1e3:.3f} ms without any"
+    columns = ("messages a processor second", "a second", "delay ms", "added ms")
+    shown = _empty_table(title, columns)
+    for one in found:
+        shown.add_row(
+            one.name,
+            f"{one.per_processor_s:,.0f}",
+            f"{one.per_s:,.0f}",
+            f"{one.delay_s * 1e3:.3f}",
+            f"{(one.delay_s - direct_s) * 1e3:.3f}",
+        )
+    return shown
+
+
+def alerts_table(title: str, found: Sequence[Reception]) -> Table:
+    """The delays of level 5."""
+    shown = _empty_table(title, ("alerts", "p50 s", "p99 s", "largest s", "photographs"))
+    for one in found:
+        delays = (one.p50_s, one.p99_s, one.largest_s)
+        photographs = "" if math.isnan(one.photographs) else f"{one.photographs:.0%}"
+        arrived = f"{one.arrived} of {one.due}"
+        shown.add_row(one.name, arrived, *(f"{delay:.3f}" for delay in delays), photographs)
+    return shown
+
+
+def _empty_table(title: str, columns: Sequence[str]) -> Table:
+    shown = Table(title=title)
+    shown.add_column("", no_wrap=True)
+    for column in columns:
+        shown.add_column(column, justify="right")
+    return shown
 
 
 PARTS: dict[str, Callable[[Report, Path, Asked], None]] = {

@@ -4,11 +4,10 @@
 """
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,13 @@ from benchmarks.support.delivery.links import LinkKind, LinksUnderTest
 from benchmarks.support.delivery.scheduling import Cost, cost
 from benchmarks.support.delivery.small_machine import SmallMachines
 from benchmarks.support.delivery.traffic import ROUTINE_BYTES, Due, Row, timeline
-from benchmarks.support.harness import Report, run
+from benchmarks.support.harness import Report, json_row, run
 from testbed.backends.docker.board_classes import BOARDS, Limits, limits
 from testbed.backends.docker.core_speed import core_speed
 from testbed.errors import InputError
 from testbed.topology.model import Shape
 
-# The tables, and the same rows for JSON.
+# The tables.
 
 
 def delays(title: str, rows: Sequence[Row]) -> Table:
@@ -60,14 +59,6 @@ def costs(title: str, found: Sequence[Cost]) -> Table:
         times = (f"{one.per_message:.1f}", f"{one.per_chunk:.2f}")
         shown.add_row(one.method, *times, str(one.chunks), str(one.calls))
     return shown
-
-
-def plain(row: Row | Cost) -> dict[str, Any]:
-    """The row for JSON, which has no infinity."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in asdict(row).items()
-    }
 
 
 LIMITS = {
@@ -233,7 +224,7 @@ def race(
     for title, rows in found.items():
         asked.show(delays(title, rows))
         if asked.as_json:
-            report.details.setdefault("lines", {})[title] = [plain(row) for row in rows]
+            report.details.setdefault("lines", {})[title] = [json_row(row) for row in rows]
     return found
 
 
@@ -247,7 +238,7 @@ def processor(report: Report, folder: Path, asked: Asked) -> None:
             found.append(cost(method, parameters, due, WIDER / 8, contestant.name))
     asked.show(costs("schedulers alone, 20 kB/s", found))
     if asked.as_json:
-        report.details["schedulers"] = [plain(one) for one in found]
+        report.details["schedulers"] = [json_row(one) for one in found]
     dense = Asked(200.0, 20.0, asked.only, asked.as_json)
     link = LinkKind("100 Mbit/s", Shape(rate_bps=100e6))
     race(report, folder, dense, [link], [*contestants.ours(), *contestants.others()])

@@ -198,7 +198,7 @@ LIMITS = {
     **{f"event, {name}": 1.0 for name in DISTRIBUTIONS},  # of 1 ms of processor time
     "event, large": 2.0,  # nearly 5,000 boxes contain each point, and listing them all takes time
     **{f"of a scan, {name}": 0.2 for name in DISTRIBUTIONS},  # index / plain Python
-    "guests": 1.0,  # of a tenth of the time that a broker has for a message: 100 clients with areas
+    "clients": 1.0,  # of a tenth of the time that a broker has for a message: 100 clients with areas
 }
 SCANNED = 50  # events that are compared with every box: a scan takes long
 WEIGHED = 10_000  # subscriptions in the measurement of memory
@@ -259,7 +259,7 @@ def clients(events: int, report: Report) -> None:
         cost = f"{took * 1e6:.1f} to find {found:.1f}; {whole * 1e6:.1f} if all want the topic"
         report.details[f"{count:,} clients with areas: µs a publication"] = cost
         if count == LIMITED:
-            report.ratios["guests"] = round(10 * took / BROKER_S, 3)
+            report.ratios["clients"] = round(10 * took / BROKER_S, 3)
 
 
 def indexed(workload: Workload) -> Matching[int]:

@@ -122,8 +122,8 @@ class RunPlace:
 
     @property
     def planned(self) -> Path:
-        """actions.jsonl: the compiled timeline, one publication a line."""
-        return self.folder / "actions.jsonl"
+        """planned.jsonl: the compiled timeline, one publication a line."""
+        return self.folder / "planned.jsonl"
 
     @property
     def outputs(self) -> Path:

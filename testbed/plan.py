@@ -86,8 +86,8 @@ class Fingerprints:
         """The fingerprint of this node."""
         program = b""
         if node.kind in EDGE:
-            brokers = [self._addresses[broker] for broker in node.homes]
-            program = self._edge_program + _written({"told": brokers})
+            brokers = [self._addresses[broker] for broker in node.brokers]
+            program = self._edge_program + _written({"brokers": brokers})
         elif node.ours:
             program = self._program
         return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]

@@ -16,7 +16,7 @@ from testbed.errors import InputError, NoSuchLab, NoSuchRun
 from testbed.jsonfiles import read_json, write_json
 from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
 
-FORMAT = 1
+FORMAT = 2
 UNFINISHED = ("starting", "up", "played")  # status of a run whose lab is up
 LOCK_POLL_S = 0.05  # while another command holds the lock
 
@@ -174,7 +174,7 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
     if data.get("format") != FORMAT:
         raise InputError(
             f"{run.manifest} has format {data.get('format')!r}; this version reads {FORMAT}",
-            "use the version of testbed that made it",
+            "run its topology again, or use the version of testbed that made the run",
         )
     return data
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from side_by_side import Groups, is_long, turn
+from support.distribution import Groups, is_long, turn
 
 # On CI the examples are fixed, so that a failure comes from the change; elsewhere hypothesis draws new ones each time.
 settings.register_profile(

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz [--seconds N] [--first CASE] [--only CASE]`: damaged captures into all readers and decoders.
 
 A case that breaks something is told with its number, by which it can be had again (`--only`); exit code 1 if there was
-any. What must hold is written down in tests/support/fuzzing.py.
+any. What must hold is written down in tests/support/captures/fuzzing.py.
 """
 
 import argparse
@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "support"))
+sys.path.insert(0, str(Path(__file__).parent))
 
-from fuzzing import case, check
+from support.captures.fuzzing import case, check
 
 TELL_EVERY_S = 60.0
 

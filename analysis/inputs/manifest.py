@@ -5,24 +5,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENDS, BEGINS = ("crash", "stop"), "start"
-FORMER = {"restart": "start", "heal": "restore"}  # names in older runs
 NEVER_NS = 1 << 62
 Downtimes = Mapping[str, Sequence[tuple[int, int]]]  # node -> begin and end of each downtime
 
 
 def actions_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The actions, in the order of time; older runs have only faults, with other names."""
-    former = [
-        {
-            "t_ns": fault["t_ns"],
-            "action": FORMER.get(fault["action"], fault["action"]),
-            "targets": fault["nodes"],
-            "details": {},
-        }
-        for fault in manifest.get("faults") or ()
-    ]
-    found = [*former, *(manifest.get("actions") or ())]
-    done = [action for action in found if "failed" not in action["details"]]
+    """The actions that did not fail, in the order of time."""
+    recorded = manifest.get("actions") or ()
+    done = [action for action in recorded if "failed" not in action["details"]]
     return sorted(done, key=lambda action: int(action["t_ns"]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.errors import AnalysisError
 
-FORMAT = 1
+FORMAT = 2
 MAC_PREFIX = 0x027462 << 24  # 02:74:62: and the node's number
 
 
@@ -142,7 +142,7 @@ def read_run(folder: Path) -> Run:
     if manifest.get("format") != FORMAT:
         raise AnalysisError(
             f"{path} has format {manifest.get('format')!r}; this version reads {FORMAT}.",
-            "Use the version of testbed that made the run.",
+            "Run its topology again, or use the version of testbed that made the run.",
         )
     nodes = tuple(_node(value) for value in manifest["topology"]["nodes"])
     return Run(folder, manifest, nodes)

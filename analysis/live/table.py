@@ -23,7 +23,7 @@ class Level(NamedTuple):
     published: int
     expected: int
     delivered: int
-    under_way: int
+    in_flight: int
     overdue: int
     p50: float | None
     p95: float | None

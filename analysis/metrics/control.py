@@ -13,8 +13,8 @@ from pyspark.sql import functions as sf
 from analysis.protocols.overlay_messages import CARRIED_KINDS, OVERLAY_KINDS
 
 SCHEMA = """
-    node string, direction string, between_brokers boolean, kind string, word string, saying string, messages long,
-    message_bytes long, wire_bytes double, bytes_per_s double
+    node string, direction string, between_brokers boolean, kind string, overlay_kind string, carried_kind string,
+    messages long, message_bytes long, wire_bytes double, bytes_per_s double
 """
 
 
@@ -51,8 +51,8 @@ def control(
             "direction",
             both.alias("between_brokers"),
             "kind",
-            _named("word", OVERLAY_KINDS).alias("word"),
-            _named("saying", CARRIED_KINDS).alias("saying"),
+            _named("overlay_kind", OVERLAY_KINDS).alias("overlay_kind"),
+            _named("carried_kind", CARRIED_KINDS).alias("carried_kind"),
         )
         .agg(
             sf.count("*").alias("messages"),

@@ -194,7 +194,7 @@ def brokers_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
-    confirmed boolean, handed long, held_back long, queue_s double, transmission_s double, propagation_s double,
+    confirmed boolean, handed long, suppressed long, queue_s double, transmission_s double, propagation_s double,
     retransmission_s double, deadline_s double, late boolean, delay_error_s double, out_of_order boolean
 """
 ARROW_SCHEMA = pa.schema(
@@ -215,7 +215,7 @@ ARROW_SCHEMA = pa.schema(
         ("duplicates", pa.int64()),
         ("confirmed", pa.bool_()),
         ("handed", pa.int64()),
-        ("held_back", pa.int64()),
+        ("suppressed", pa.int64()),
         *((name, pa.float64()) for name in (*Parts._fields, "deadline_s")),
         ("late", pa.bool_()),
         ("delay_error_s", pa.float64()),
@@ -226,7 +226,7 @@ FOLLOWED_SCHEMA = SCHEMA.replace(
 )  # before deliveries are compared with each other
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
 HOP = ("id", *Hop._fields)
-RECEPTION = ("id", "receiver", "handed", "held_back")
+RECEPTION = ("id", "receiver", "handed", "suppressed")
 DROP = ("id", "dropper", "peer")
 
 
@@ -297,8 +297,8 @@ def _follow(
     for identity, *values in _rows(known, 1, HOP):
         hops[identity].append(Hop(*values))
     receptions = {
-        (identity, receiver): (handed, held_back)
-        for identity, receiver, handed, held_back in _rows(known, 2, RECEPTION)
+        (identity, receiver): (handed, suppressed)
+        for identity, receiver, handed, suppressed in _rows(known, 2, RECEPTION)
     }
     drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for identity, dropper, peer in _rows(known, 3, DROP):
@@ -319,7 +319,7 @@ def _follow(
             reason, received_ns = found.reason, found.received_ns
             if reason is not None and was_down(down, receiver, published_ns):
                 reason = f"{receiver} was down"
-            handed, held_back = receptions.get((identity, receiver), (0, 0))
+            handed, suppressed = receptions.get((identity, receiver), (0, 0))
             delay_s = (received_ns - published_ns) / 1e9 if received_ns is not None else None
             deadline_s = deadlines.get(priority)
             late = None if delay_s is None or deadline_s is None else delay_s > deadline_s
@@ -340,7 +340,7 @@ def _follow(
                 found.duplicates,
                 handed > 0,
                 handed,
-                held_back,
+                suppressed,
                 *found.parts,
                 deadline_s,
                 late,

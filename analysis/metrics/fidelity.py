@@ -33,7 +33,7 @@ def wakeup_limit_s(least_delay_p99_s: float | None) -> float:
     return min(LATE_WAKEUP_S, max(LEAST_WAKEUP_LIMIT_S, WAKEUP_OF_DELAY * least_delay_p99_s))
 
 
-def doubts(watch: Watch, least_delay_p99_s: float | None) -> list[str]:
+def machine_warnings(watch: Watch, least_delay_p99_s: float | None) -> list[str]:
     """Reasons for doubt from the rows that count; a reason, too, if there are too few."""
     if watch.wanted_s <= 0:
         return []
@@ -45,7 +45,7 @@ def doubts(watch: Watch, least_delay_p99_s: float | None) -> list[str]:
     ]
 
 
-def relay_doubts(watch: Watch) -> list[str]:
+def relay_warnings(watch: Watch) -> list[str]:
     """Reasons for doubt if the user-space links forwarded packets late."""
     worst = _worst(watch, lambda row: row.relay_late_max_s)
     if worst is None or (late := worst.relay_late_max_s or 0.0) <= LATE_RELAY_S:
@@ -145,7 +145,7 @@ class Evidence:
     first_published_ns: int | None = None
     orphan_pieces: int = 0  # pieces of messages whose beginning was not captured
     compressed_links: tuple[str, ...] = ()  # with WebSockets that negotiated permessage-deflate
-    clock_doubts: tuple[str, ...] = ()  # sentences on clocks other than the lab machine's
+    clock_warnings: tuple[str, ...] = ()  # sentences on clocks other than the lab machine's
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
@@ -155,13 +155,13 @@ def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
         *_of_dropped(run, watch),
         *_of_lateness(evidence),
         *_of_emulator(run, watch),
-        *(doubts(watch, evidence.least_delay_p99_s) if watch else ()),
+        *(machine_warnings(watch, evidence.least_delay_p99_s) if watch else ()),
     ]
     reasons = [
         *slow,
         *_of_capture(run, evidence),
         *_of_play(run, evidence),
-        *evidence.clock_doubts,
+        *evidence.clock_warnings,
         *calibration.reasons(run),
         *(str(warning) for warning in run.manifest.get("warnings", [])),
     ]
@@ -283,7 +283,7 @@ def _of_lateness(evidence: Evidence) -> list[str]:
 def _of_emulator(run: Run, watch: Watch | None) -> list[str]:
     """From the rows that count; without them from the relay's total, which begins with the scenario."""
     if watch is not None and watch.counting:
-        return relay_doubts(watch)
+        return relay_warnings(watch)
     relay = run.manifest.get("details", {}).get("relay") or {}
     late = relay.get("late_max_s") or 0.0
     if late <= LATE_RELAY_S:

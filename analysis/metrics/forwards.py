@@ -20,7 +20,7 @@ from analysis.inputs.subscriptions import INTEREST_PREFIX
 
 
 NEEDED = ["id", "src", "dst", "origin", "topic", "priority", "copies", "sent", "repeated"]
-COUNTS = ("published", "handled", "passed_on", "copies", "again", "repeated")
+COUNTS = ("published", "handled", "forwarded", "copies", "sent_again", "repeated")
 FORWARDS_BY_TOPIC = pa.schema(
     [
         ("node", pa.string()),
@@ -40,25 +40,25 @@ def count_forwards(hops: pa.Table) -> pa.Table:
     zeros = pa.array([0] * came.num_rows, pa.int64())
     ends = [
         sent.select(["src", *of, "sent", "repeated"]).append_column(
-            "again", pc.subtract(sent["sent"], 1)
+            "sent_again", pc.subtract(sent["sent"], 1)
         ),
         came.select(["dst", *of])
         .append_column("sent", zeros)
         .append_column("repeated", zeros)
-        .append_column("again", zeros),
+        .append_column("sent_again", zeros),
     ]
-    names = ["node", *of, "copies", "repeated", "again"]
+    names = ["node", *of, "copies", "repeated", "sent_again"]
     touched = pa.concat_tables([end.rename_columns(names) for end in ends])
-    each = _summed(touched, ["node", *of], ["copies", "repeated", "again"])
+    each = _summed(touched, ["node", *of], ["copies", "repeated", "sent_again"])
     own = pc.equal(each["node"], each["origin"])
     counted = {
         **{
             name: each[name]
-            for name in ("node", "topic", "priority", "copies", "again", "repeated")
+            for name in ("node", "topic", "priority", "copies", "sent_again", "repeated")
         },
         "published": own.cast(pa.int64()),
         "handled": pa.array([1] * each.num_rows, pa.int64()),
-        "passed_on": pc.and_(pc.invert(own), pc.greater(each["copies"], 0)).cast(pa.int64()),
+        "forwarded": pc.and_(pc.invert(own), pc.greater(each["copies"], 0)).cast(pa.int64()),
     }
     return _summed(pa.table(counted), ["node", "topic", "priority"], list(COUNTS)).select(
         FORWARDS_BY_TOPIC.names
@@ -71,8 +71,8 @@ def _summed(rows: pa.Table, keys: list[str], columns: list[str]) -> pa.Table:
 
 
 SCHEMA = """
-    node string, priority int, published long, handled long, passed_on long, copies long, again long, repeated long,
-    relayed long, relayed_copies long
+    node string, priority int, published long, handled long, forwarded long, copies long, sent_again long,
+    repeated long, relayed long, relayed_copies long
 """
 
 
@@ -95,8 +95,8 @@ def forwards_by_topic(spark: SparkSession, hops: Path) -> DataFrame:
 def forwards(by_topic: DataFrame, messages: DataFrame) -> DataFrame:
     """Sum `by_topic` over topics, and separate relays by participation.
 
-    `passed_on`: publications of other nodes of which it sent a copy. `copies`: all copies sent, of its own, too;
-    `again`: copies to a receiver that had been sent one before; `repeated`: those marked as repetitions.
+    `forwarded`: publications of other nodes of which it sent a copy. `copies`: all copies sent, of its own, too;
+    `sent_again`: copies to a receiver that had been sent one before; `repeated`: those marked as repetitions.
     """
     relays = sf.col("takes_part").isNull()
 

@@ -1,4 +1,4 @@
-"""use: bytes that each link carried in each direction and unit of time, and the share of its rate."""
+"""link_utilization: bytes that each link carried in each direction and unit of time, and the share of its rate."""
 
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ def count_utilization(
     return pa.array(rows, UTILIZATION)
 
 
-# The summary's `use`.
+# The summary's `link_utilization`.
 
 
 def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, An
     names = ["link", "direction", "unit", "bytes", "rate_bps", "share"]
     units = seconds / unit_s if seconds else None
     by_link: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in pq.read_table(metrics / "use.parquet", columns=names).to_pylist():
+    for row in pq.read_table(metrics / "link_utilization.parquet", columns=names).to_pylist():
         if row["unit"] < 0 or (units is not None and row["unit"] >= units):
             continue
         link = by_link.setdefault(row["link"], {})

@@ -18,7 +18,7 @@ LAYERS = (
     "control",
     "mqtt",
     "unread",
-    "answers",
+    "udp_acks",
     "datagrams",
     "other",
 )

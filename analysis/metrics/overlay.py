@@ -13,7 +13,7 @@ from analysis.inputs.manifest import method
 from analysis.inputs.run_folder import Run
 from analysis.metrics.events import Event, read_events
 
-COUNTS = ("handled", "passed_on", "copies", "again", "repeated", "relayed")
+COUNTS = ("handled", "forwarded", "copies", "sent_again", "repeated", "relayed")
 # Events of every lab; all others in brokers' logs are notes of the overlay.
 USUAL = ("start", "ready", "stop", "connect", "disconnect", "refuse", "unreachable")
 
@@ -110,7 +110,9 @@ def _control(
         "wire_bytes": round(wire),
         "bytes_per_s_per_broker": _rate(wire / len(brokers), seconds) if brokers else None,
         "by_kind": _grouped(sent, ("kind",)),
-        "by_word": _grouped((row for row in sent if row["word"]), ("word", "saying")),
+        "by_overlay_kind": _grouped(
+            (row for row in sent if row["overlay_kind"]), ("overlay_kind", "carried_kind")
+        ),
     }
 
 
@@ -140,8 +142,8 @@ def _stop_go(
     """Stop and go messages between brokers, and publications withheld without subscribers."""
     sent: Counter[str] = Counter()
     for row in rows:
-        if row["direction"] == "up" and row["node"] in brokers and row["saying"]:
-            sent[row["saying"]] += row["messages"]
+        if row["direction"] == "up" and row["node"] in brokers and row["carried_kind"]:
+            sent[row["carried_kind"]] += row["messages"]
     return {
         "stop": sent["stop"],
         "go": sent["go"],

@@ -49,7 +49,7 @@ def receptions(logs: DataFrame) -> DataFrame:
         .agg(
             *(
                 sf.sum((sf.col("event") == event).cast("long")).alias(name)
-                for name, event in (("handed", "receive"), ("held_back", "duplicate"))
+                for name, event in (("handed", "receive"), ("suppressed", "duplicate"))
             )
         )
     )

@@ -103,7 +103,7 @@ def repairs(
         {
             "node": death.node,
             "died_ns": death.t_ns,
-            "told_by": death.known_from,
+            "known_from": death.known_from,
             "noticed_s": _noticed_s(death, every),
             **_moved(death, every, brokers),
             **_healed(death, flows.values()),
@@ -134,7 +134,7 @@ def _moved(death: Death, events: Sequence[Event], brokers: Collection[str]) -> d
     clients = [node for node, broker in attached_to.items() if broker == death.node]
     moved = [came[node] for node in clients if node in came]
     return {
-        "guests": len(clients),
+        "clients": len(clients),
         "moved": len(moved),
         "moved_s": (max(moved) - death.t_ns) / 1e9 if moved else None,
     }
@@ -199,8 +199,8 @@ def _is_late(one: Published, usual: Mapping[int, float]) -> bool:
 
 
 SCHEMA = """
-    node string, died_ns long, told_by string, noticed_s double, guests long, moved long, moved_s double, flows long,
-    flows_hit long, lost long, healed boolean, repair_s double
+    node string, died_ns long, known_from string, noticed_s double, clients long, moved long, moved_s double,
+    flows long, flows_hit long, lost long, healed boolean, repair_s double
 """
 
 

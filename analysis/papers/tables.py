@@ -118,7 +118,7 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "trial": int,
         "publications": int,
         "withheld": int,  # by stopped publishers
-        "owed": int,  # deliveries to subscribers that were confirmed before and stayed
+        "expected": int,  # deliveries to subscribers that were confirmed before and stayed
         "lost": int,  # of them
     },
     "collection": {

@@ -43,7 +43,7 @@ TOTALS = pa.struct(
                 "payload_bytes",
                 "control_bytes",
                 "unread_bytes",
-                "answers_bytes",
+                "udp_acks_bytes",
                 "other_bytes",
                 "tcp_packets",
                 "data_packets",
@@ -51,7 +51,7 @@ TOTALS = pa.struct(
                 "retransmitted_packets",
                 "retransmitted_payload",
                 "reordered_packets",
-                "answer_packets",
+                "udp_ack_packets",
                 "other_packets",
                 "connections",
                 "publish_messages",
@@ -224,9 +224,9 @@ class LinkReader:
         rows = self._datagrams.rows()
         for row in rows:
             total = self._totals[row["direction"]]
-            total["answer_packets"] += row["answers"]
-            total["answers_bytes"] += (size := row.pop("answers_bytes"))
-            total["datagram_packets"] -= row["answers"]
+            total["udp_ack_packets"] += row["udp_acks"]
+            total["udp_acks_bytes"] += (size := row.pop("udp_acks_bytes"))
+            total["datagram_packets"] -= row["udp_acks"]
             total["datagrams_bytes"] -= size
             row |= {"link": self.place.name}
             row |= {end: self.place.name_of(row[end]) for end in ("src", "dst")}

@@ -16,7 +16,7 @@ DATAGRAMS = pa.struct(
     [
         *((name, pa.string()) for name in ("link", "direction", "src", "dst")),
         *((name, pa.int32()) for name in ("src_port", "dst_port")),
-        *((name, pa.int64()) for name in ("datagrams", "answers", "payload_bytes", "wire_bytes")),
+        *((name, pa.int64()) for name in ("datagrams", "udp_acks", "payload_bytes", "wire_bytes")),
         *((name, pa.int64()) for name in ("first_ns", "last_ns")),
     ]
 )
@@ -77,7 +77,7 @@ class Datagrams:
         self._connections.update(map(_both, connections))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows with addresses as numbers, and without the link; `answers_bytes` is not a column."""
+        """Rows with addresses as numbers, and without the link; `udp_acks_bytes` is not a column."""
         rows = []
         for (direction, ends), flow in self._flows.items():
             answering = _both(ends) in self._connections
@@ -89,8 +89,8 @@ class Datagrams:
                     "src_port": ends[2],
                     "dst_port": ends[3],
                     "datagrams": flow.datagrams,
-                    "answers": flow.single if answering else 0,
-                    "answers_bytes": flow.single_bytes if answering else 0,
+                    "udp_acks": flow.single if answering else 0,
+                    "udp_acks_bytes": flow.single_bytes if answering else 0,
                     "payload_bytes": flow.payload_bytes,
                     "wire_bytes": flow.wire_bytes,
                     "first_ns": flow.first_ns,

@@ -67,7 +67,7 @@ def _point(settings: dict[str, str], cells: Sequence[CellRun]) -> dict[str, Any]
         if any(verdicts)
         else None,
         "unmet": _unmet(verdicts),
-        "doubted": sum(not read_summary(run)["fidelity"]["ok"] for run in runs),
+        "low_fidelity": sum(not read_summary(run)["fidelity"]["ok"] for run in runs),
     }
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.inputs.manifest import FORMER, method
+from analysis.inputs.manifest import method
 from analysis.inputs.results import read_summary
 from analysis.inputs.run_folder import Run
 from analysis.metrics.clock_errors import COLUMN
@@ -241,10 +241,10 @@ def _failing(topology: dict[str, Any]) -> list[tuple[float, str, tuple[str, ...]
     """The actions that stop or start sensors."""
     sensors = {node["name"] for node in topology["nodes"] if node["kind"] == "sensor"}
     return [
-        (each["at_s"], FORMER.get(each["kind"], each["kind"]), tuple(hit))
-        for each in topology["scenario"].get("actions", topology["scenario"].get("faults", ()))
+        (each["at_s"], each["kind"], tuple(hit))
+        for each in topology["scenario"].get("actions", ())
         if (hit := sorted(sensors.intersection(each["nodes"])))
-        and each["kind"] in ("crash", "stop", "start", "restart", "churn")
+        and each["kind"] in ("crash", "stop", "start", "churn")
     ]
 
 

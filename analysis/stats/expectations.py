@@ -137,7 +137,7 @@ _COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "lost": ("status", lambda column: pc.equal(column, "lost")),
     "delivered": ("status", lambda column: pc.equal(column, "delivered")),
     "late": ("late", lambda column: column),
-    "doubled": ("duplicates", lambda column: column),
+    "duplicates": ("duplicates", lambda column: column),
     "handed twice": ("handed", lambda column: pc.greater(column, 1)),
     "out of order": ("out_of_order", lambda column: column),
 }
@@ -169,6 +169,6 @@ _WHOLE: dict[str, Callable[[Mapping[str, Any]], Found]] = {
     "retransmitted packets": lambda summary: Found(
         float(summary["overhead"]["retransmitted_packets"])
     ),
-    "doubts": lambda summary: Found(float(len(summary["fidelity"]["reasons"]))),
+    "fidelity warnings": lambda summary: Found(float(len(summary["fidelity"]["reasons"]))),
 }
 QUANTITIES = (*_VALUES, *_COUNTS, *_WHOLE)

@@ -1,6 +1,7 @@
 """The frame of a benchmark: a folder of its own, errors as sentences, and complete clean-up."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -13,13 +14,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 from rich.table import Table
 
 from testbed.errors import TestbedError
 from testbed.lab.start.provenance import machine_facts
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # The results of a benchmark, for people and for programs.
 
@@ -73,6 +77,14 @@ class Report:
             f"load {about['load_average']:.1f} before",
             markup=False,
         )
+
+
+def json_row(row: "DataclassInstance") -> dict[str, Any]:
+    """The fields of a row of results for JSON, which has no infinity."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(row).items()
+    }
 
 
 # Commands of a benchmark: timed, checked, and ended with it.

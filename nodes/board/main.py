@@ -2,14 +2,16 @@
 
 import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nodes.board.errors import WRONG_INPUT, BoardError
 
+_PIECE = 1 << 16  # bytes that are read at a time
 USAGE = """\
 usage: python3 nodes.pyz board shape [--show] links.json
        python3 nodes.pyz board unshape links.json
@@ -47,15 +49,11 @@ def _do(arguments: Sequence[str]) -> int:
 
             _print({"changed": unshape(_file(path))})
         case ["clock"]:
-            answer(sys.stdin.buffer, sys.stdout.buffer)
+            answer_clock(sys.stdin.buffer, sys.stdout.buffer)
         case ["sums", folder]:
-            from nodes.board.files import sums
-
-            _print(sums(Path(folder)))
+            _print(list_files(Path(folder)))
         case ["read", path, offset] if offset.isdecimal():
-            from nodes.board.files import copy
-
-            copy(Path(path), int(offset), sys.stdout.buffer)
+            copy_from(Path(path), int(offset), sys.stdout.buffer)
         case _:
             sys.stderr.write(USAGE)
             return WRONG_INPUT
@@ -74,8 +72,53 @@ def _print(answer: object) -> None:
 # `python3 nodes.pyz board clock`: the orchestrator asks for the time over SSH, to measure the board's clock offset.
 
 
-def answer(questions: BinaryIO, answers: BinaryIO) -> None:
-    """For each line the time in nanoseconds since 1970, until there are no more."""
+def answer_clock(questions: BinaryIO, answers: BinaryIO) -> None:
+    """Answer each line with the time in nanoseconds since 1970, until there are no more."""
     while questions.readline():
         answers.write(b"%d\n" % time.time_ns())
         answers.flush()
+
+
+# `board sums` and `board read`: the orchestrator collects what the board has captured and logged.
+
+
+def list_files(folder: Path) -> list[dict[str, Any]]:
+    """Name, size and checksum of each regular file in the folder, as it is while it is read; links do not count."""
+    try:
+        found = [_describe_file(path) for path in sorted(folder.iterdir())]
+    except OSError as error:
+        raise BoardError(f"{error.filename} cannot be read: {error.strerror}") from error
+    return [one for one in found if one is not None]
+
+
+def _describe_file(path: Path) -> dict[str, Any] | None:
+    from hashlib import sha256  # takes a board a while to load, and only this command needs it
+
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+        with path.open("rb") as file:
+            left = size = os.fstat(file.fileno()).st_size
+            digest = sha256()
+            while left and (piece := file.read(min(left, _PIECE))):
+                digest.update(piece)
+                left -= len(piece)
+    except FileNotFoundError:
+        return None  # it was removed meanwhile
+    return {"file": path.name, "size": size - left, "sha256": digest.hexdigest()}
+
+
+def copy_from(path: Path, offset: int, out: BinaryIO) -> None:
+    """Write the bytes from the offset to the file's present end: a growing file must not keep the command running."""
+    try:
+        with path.open("rb") as file:
+            left = os.fstat(file.fileno()).st_size - offset
+            file.seek(offset)
+            while left > 0 and (piece := file.read(min(left, _PIECE))):
+                out.write(piece)
+                left -= len(piece)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BoardError(f"{path} cannot be read: {error.strerror}") from error
+    out.flush()

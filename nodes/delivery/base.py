@@ -9,7 +9,7 @@ one WebSocket binary message. Receiving side, one `Assembler` a connection: it p
                              on_ack                   ... the other side has it (methods with acknowledgements by UDP)
                              on_link_lost             ... or the connection ended: the chunk is in the queue again
 
-Control messages (SUBSCRIBED, TAKEN, ...) and the upkeep of the overlay between brokers have a capacity of their own,
+Control messages (SUBSCRIBED, ACK, ...) and the upkeep of the overlay between brokers have a capacity of their own,
 `CONTROL_BYTES`: publications that fill the queue must not displace a SUBSCRIBED, without which a node is never ready.
 They belong to the connection and are dropped with it. Where there is an order, control messages go before everything
 else; upkeep waits as if it were of `UPKEEP_LEVEL`: an emergency overtakes it.

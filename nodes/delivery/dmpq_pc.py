@@ -62,7 +62,7 @@ class Rebuilding:
 
 URGENT_FROM = 4
 LABELS = ("byte", "opcode")
-NAMES = ("limit_bytes", "dv", "label", "urgent_from", "ack", "answer_timeout_s")
+NAMES = ("limit_bytes", "dv", "label", "urgent_from", "ack", "ack_timeout_s")
 
 
 def length_of_pieces(method: str, parameters: Mapping[str, Any]) -> int | None:

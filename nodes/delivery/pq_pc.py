@@ -76,13 +76,13 @@ class UdpAckModel:
 
 
 ACKS = ("kernel", "udp")
-ANSWER_TIMEOUT_S = 1.0
-NAMES = ("limit_bytes", "urgent_from", "ack", "answer_timeout_s")
+ACK_TIMEOUT_S = 1.0
+NAMES = ("limit_bytes", "urgent_from", "ack", "ack_timeout_s")
 
 
 def link_model_of(method: str, parameters: Mapping[str, Any]) -> LinkModel:
     """The link model for the parameter `ack`."""
-    timeout_s = seconds(method, parameters, "answer_timeout_s", ANSWER_TIMEOUT_S, most=3600)
+    timeout_s = seconds(method, parameters, "ack_timeout_s", ACK_TIMEOUT_S, most=3600)
     if one_of(method, parameters, "ack", ACKS) == "udp":
         return UdpAckModel(timeout_s)
     return KernelLinkModel()

@@ -5,7 +5,7 @@ publication that comes a second time.
 
 A client sends a publication without custody to its broker at most once, also if the link is down at first (the shell
 holds the queue). It stores a publication with custody (`ReliabilitySettings`) until the broker acknowledges it with
-TAKEN, and sends it again on each new link until then. It acknowledges each publication with custody that it receives,
+ACK, and sends it again on each new link until then. It acknowledges each publication with custody that it receives,
 also a repeated one. After a break it reports what it has, so that the broker sends what it missed. It also repeats its
 own recently acknowledged publications, so that the broker, perhaps a new one, remembers them for other subscribers.
 """
@@ -84,7 +84,7 @@ class Edge:
         return []
 
     def describe(self) -> dict[str, Any]:
-        return {"home": self._broker, "owed": len(self._outbox)}
+        return {"broker": self._broker, "pending": len(self._outbox)}
 
     # Requests of the application
 
@@ -174,9 +174,9 @@ class Edge:
         match message.kind:
             case Kind.PUBLISH:
                 return self._on_publication(message, now)
-            case Kind.TAKEN:
+            case Kind.ACK:
                 return self._on_acknowledgement(peer, message, now)
-            case Kind.BEAT:
+            case Kind.HEARTBEAT:
                 return self._on_heartbeat(peer, message, now)
             case Kind.SUBSCRIBED:
                 if message.topic in self._wanted:
@@ -195,7 +195,7 @@ class Edge:
         ask, dead = self._heartbeats.due(now)
         if dead:
             peer = dead[0]
-            reason = f"nothing was heard from {peer} for too long"
+            reason = f"no message came from {peer} for too long"
             return [Drop(peer, reason), *self.on_link_down(peer, now)]
         messages = [heartbeat_message(self._station.number, QUESTION) for _ in ask]
         return self._send([*messages, *self._outbox.due(now)], now)
@@ -212,7 +212,7 @@ class Edge:
                 DeliveryRecord(message.message_id, message.topic, message.priority, now)
             )
         actions: list[Action] = [Deliver(message) if new else Duplicate(message)]
-        if custody:  # in this order: TAKEN means that the application has the message
+        if custody:  # in this order: ACK means that the application has the message
             actions += self._send([acknowledgement(self._station.number, message)], now)
         return actions
 

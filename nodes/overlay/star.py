@@ -133,7 +133,7 @@ class Star:
         context = Context(now, self._local.handle)
         self._local.links.received(peer, now)
         try:
-            if peer in self._others and message.kind not in (Kind.TAKEN, Kind.BEAT):
+            if peer in self._others and message.kind not in (Kind.ACK, Kind.HEARTBEAT):
                 raise WireError(f"{message.kind.name} from another broker; a star has one")
             self._local.on_message(context, peer, message)
         except WireError as error:

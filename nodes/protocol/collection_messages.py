@@ -57,10 +57,10 @@ class ReadingControl(IntEnum):
     HERE = 111  # I collect this topic: send to me
     NOT_HERE = 112  # I do not
     COLLECT = 113  # to all publishers of the topic: send what you have read since the last question
-    NOTHING = 114  # the reply of a node without readings, if the nodes behind it have none either
+    EMPTY = 114  # the reply of a node without readings, if the nodes behind it have none either
 
 
-_NOTHING = struct.Struct("!BIQ")
+_EMPTY = struct.Struct("!BIQ")
 
 
 def encode_control(control: ReadingControl, topic: str) -> bytes:
@@ -69,8 +69,8 @@ def encode_control(control: ReadingControl, topic: str) -> bytes:
 
 
 def encode_nothing(answer: Answer) -> bytes:
-    """NOTHING to bytes."""
-    return _NOTHING.pack(ReadingControl.NOTHING, answer.collector, answer.question)
+    """EMPTY to bytes."""
+    return _EMPTY.pack(ReadingControl.EMPTY, answer.collector, answer.question)
 
 
 def is_reading_control(data: bytes) -> bool:
@@ -80,10 +80,10 @@ def is_reading_control(data: bytes) -> bool:
 def decode_control(data: bytes) -> tuple[ReadingControl, str | Answer]:
     """From bytes: the kind, and its topic or the question that it answers; WireError if they are none."""
     control = ReadingControl(data[0])
-    if control is ReadingControl.NOTHING:
-        if len(data) != _NOTHING.size:
-            raise WireError(f"{len(data)} bytes of NOTHING; there are {_NOTHING.size}")
-        return control, Answer(*_NOTHING.unpack(data)[1:])
+    if control is ReadingControl.EMPTY:
+        if len(data) != _EMPTY.size:
+            raise WireError(f"{len(data)} bytes of EMPTY; there are {_EMPTY.size}")
+        return control, Answer(*_EMPTY.unpack(data)[1:])
     try:
         return control, data[1:].decode()
     except UnicodeDecodeError:

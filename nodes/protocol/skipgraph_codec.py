@@ -120,11 +120,11 @@ FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
     15: (m.Seek, (KEY, U32, U32, U8)),
     16: (m.Sought, (U32, CONTACT, U8)),
     17: (m.Carry, (KEY, U32, U8, BODY)),
-    18: (m.Tell, (BODY,)),
+    18: (m.Notify, (BODY,)),
     19: (m.Multicast, (KEY, KEY, U32, WAY, KEY, KEY, KEY, U64, BODY)),
     20: (m.Recheck, (KEY, KEY)),
-    21: (m.Doubt, (KEY, U8)),
-    22: (m.Mourn, (KEY, CONTACT, U8, FLAG)),
+    21: (m.Suspect, (KEY, U8)),
+    22: (m.PeerDead, (KEY, CONTACT, U8, FLAG)),
 }
 _NUMBERS = {kind: number for number, (kind, _) in FORMS.items()}
 _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind, _ in FORMS.values()}

@@ -160,7 +160,7 @@ class Recheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Suspect:
     """Routed to the left neighbour of the peer with this key, which seems to be dead: check it now."""
 
     key: bytes
@@ -168,7 +168,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Mourn:
+class PeerDead:
     """The peer `dead` has failed. Passed along level - 1, away from its place, to the next peer that shares `level`
     bits with it, and so on from level to level: to all peers that had it as a neighbour.
     """
@@ -236,7 +236,7 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Notify:
     """From the layer above to the layer above of another node."""
 
     body: bytes
@@ -274,14 +274,14 @@ GraphMessage = (
     | Declined
     | Gone
     | Recheck
-    | Doubt
-    | Mourn
+    | Suspect
+    | PeerDead
     | Find
     | Found
     | Bye
     | Seek
     | Sought
     | Carry
-    | Tell
+    | Notify
     | Multicast
 )

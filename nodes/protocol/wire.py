@@ -10,7 +10,7 @@ If `flags` has PLACED, a publication's place follows the topic: the number of it
 each (`nodes.protocol.space` says what they mean).
 If it has ROUTED, a routing section follows, before the payload: its length in 2 bytes, then at least one byte that only
 the overlay between brokers understands (which part of a range the receiver is to serve, for example).
-The receiver of a publication with CUSTODY acknowledges it with TAKEN, when all nodes to which it forwarded it have it.
+The receiver of a publication with CUSTODY acknowledges it with ACK, when all nodes to which it forwarded it have it.
 One with REPEATED was published before and is for the receiver alone: brokers do not forward it to each other.
 The scapy layer (`testbed.capture.scapy_layer`) and the Spark decoder (`analysis.protocols.message_header`) are derived
 from `FIELDS`.
@@ -87,13 +87,13 @@ class Kind(IntEnum):
     UNSUBSCRIBE = 4
     PUBLISH = 5
     OVERLAY = 6  # between brokers, about the overlay itself; payload: its own binary form
-    TAKEN = 7  # acknowledges the message of this id; payload: which copy (`nodes.overlay.reliability.custody`)
+    ACK = 7  # acknowledges the message of this id; payload: which copy (`nodes.overlay.reliability.custody`)
     ADVERTISE = 8  # the sender is going to publish on the topic
     ADVERTISED = (
         9  # the broker confirms it: publications on the topic are forwarded at once from now on
     )
     MISSED = 10  # asks for recent publications on the topic that the sender has not; payload: what it has
-    BEAT = 11  # the sender is alive
+    HEARTBEAT = 11  # the sender is alive
     JOINED = (
         12  # several publications of one topic, between brokers; payload: `nodes.protocol.joined`
     )

@@ -264,7 +264,7 @@ class Broker(Node):
         if self.state is not State.RUNNING:
             return  # a stopping node ends connections itself
         if (suppressed := self._log_limit.allow(self.now())) is not None:
-            more = {"unsaid": suppressed} if suppressed else {}
+            more = {"suppressed": suppressed} if suppressed else {}
             self.log.write("refuse", peer=_address(connection), reason=reason, **more)
 
     async def _handshake(self, connection: IncomingConnection) -> str | None:

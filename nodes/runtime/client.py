@@ -49,7 +49,7 @@ class Client(Node):
         return super().unfinished() or not self.core.left
 
     def status(self) -> dict[str, Any]:
-        return {**super().status(), "home": self.core.broker, "owed": self.core.pending}
+        return {**super().status(), "broker": self.core.broker, "pending": self.core.pending}
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         if peer in self.links:

@@ -33,7 +33,7 @@ ORDERLY_CLOSE_S = (
 BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
 MAX_UNREAD_BYTES = MAX_MESSAGE_BYTES + 65_536  # what may wait below a scheduler
 READ_BYTES = 32_768  # at once; thousands of tiny frames in one read would keep all others waiting
-PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 90, 10, 3  # later than most beats, which then do
+PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 90, 10, 3  # later than most heartbeats, which then do
 VANISHED_AFTER_S = PROBE_AFTER_S + PROBES * PROBE_EVERY_S
 
 SETTINGS: dict[str, Any] = {

@@ -25,12 +25,12 @@ class LinkActivity:
 
     def note(self, message: Message, now: float) -> None:
         """A message came or was queued; heartbeats do not count."""
-        if message.kind is Kind.BEAT:
+        if message.kind is Kind.HEARTBEAT:
             return
         self.last = now
         if message.kind is Kind.PUBLISH and message.flags & CUSTODY:
             self._unanswered += 1
-        elif message.kind is Kind.TAKEN:
+        elif message.kind is Kind.ACK:
             self._unanswered = max(0, self._unanswered - 1)
 
     def is_unused(self, now: float) -> bool:

@@ -91,8 +91,7 @@ def tests(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     """By mapped file and name first; what is left by names that are unique on both sides."""
     here, rest = Counter(new["ids"]), []
     for each in old["ids"]:
-        file, _, name = each.partition("::")
-        mapped = f"{renames.file(file)}::{name}"
+        mapped = renames.test(each)
         if here[mapped]:
             here[mapped] -= 1
         else:
@@ -181,9 +180,10 @@ def tables(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     after = new["declared"]
     unused = dict(after)
     rest = {}
-    for where, columns in old["declared"].items():
+    for where, declared in old["declared"].items():
         module, _, name = where.partition(":")
         mapped = ":".join(renames.name(module, name))
+        columns = [[renames.word(column), kind] for column, kind in declared]
         if after.get(mapped) == columns:
             unused.pop(mapped, None)
         else:
@@ -231,7 +231,12 @@ def _same_columns(before: Any, after: Any, where: str, renames: Renames, found: 
     added = {name: value for name, value in after["columns"].items() if name not in columns}
     for name, value in columns.items():
         if name in after["columns"]:
-            if after["columns"][name] != value:
+            now = after["columns"][name]
+            if now == value:
+                continue
+            if "counted" in value and _renamed(value["counted"], renames) == now.get("counted"):
+                found.note([f"{where}.{name}: the same values under the table"])
+            else:
                 found.lose([f"{where}.{name}: other values or type"])
             continue
         twin = next((key for key, each in added.items() if each == value), None)
@@ -241,6 +246,13 @@ def _same_columns(before: Any, after: Any, where: str, renames: Renames, found: 
             added.pop(twin)
             found.note([f"{where}.{name}: is {twin} now, with the same values"])
     found.note(f"{where}.{name}: new" for name in added)
+
+
+def _renamed(counted: Mapping[str, int], renames: Renames) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for text, count in counted.items():
+        total[renames.word(text)] += count
+    return dict(total)
 
 
 def traces(old: Any, new: Any, renames: Renames, found: Findings) -> None:
@@ -261,14 +273,20 @@ def traces(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     found.note(f"{name}: new" for name in new if name not in old)
 
 
+def _carried(trace: Any) -> list[str]:
+    """What the links carried and when, without names of tables and columns."""
+    return sorted(each["numbers"] for each in trace["trace"].values())
+
+
 def _same_trace(before: Any, after: Any, name: str, renames: Renames, found: Findings) -> None:
-    if before["packets"] != after["packets"]:
+    if _carried(before) != _carried(after):
         found.lose([f"{name}: other packets or times"])
     _same_tables(before["trace"], after["trace"], f"{name}: trace", renames, found)
     pairs = [("logs", before["logs"], after["logs"])]
     for file in before["other_lines"]:
-        if file in after["other_lines"]:
-            pairs.append((file, before["other_lines"][file], after["other_lines"][file]))
+        now = renames.names.get(f"file: {file}", f"file: {file}").removeprefix("file: ")
+        if now in after["other_lines"]:
+            pairs.append((now, before["other_lines"][file], after["other_lines"][now]))
         else:
             found.note([f"{name}: {file} is gone or renamed"])
     for what, a, b in pairs:

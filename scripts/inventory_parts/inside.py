@@ -155,12 +155,16 @@ def node(folder: str) -> None:
 
     The tests' own support starts it: its configuration keeps the tree's current words.
     """
-    support = Path(folder, "tests", "support")
-    sys.path.insert(0, str(support))
+    tests = Path(folder, "tests")
+    sys.path[:0] = [str(tests), str(tests / "support")]
     path = next(
-        path for path in sorted(support.glob("*.py")) if '"-m", "nodes"' in path.read_text()
+        path
+        for path in sorted((tests / "support").rglob("*.py"))
+        if '"-m", "nodes"' in path.read_text()
     )
-    module = importlib.import_module(path.stem)
+    package = path.relative_to(tests).with_suffix("").parts
+    is_packaged = (tests / "support" / "__init__.py").exists()
+    module = importlib.import_module(".".join(package) if is_packaged else path.stem)
     kinds = [each for each in vars(module).values() if isinstance(each, type)]
     lab = next(each for each in kinds if hasattr(each, "node"))(Path.cwd())
     broker = lab.node("broker", "b1")

@@ -204,9 +204,14 @@ def _annotations(tree: ast.Module) -> Iterator[tuple[tuple[int, int], tuple[int,
 
 def tests_of(tree: Tree, module: str) -> list[str]:
     """The unit tests that import the module, else those whose support does."""
-    support = {path.stem: path for path in (tree.folder / "tests" / "support").rglob("*.py")}
+    tests = tree.folder / "tests"
+    support = {
+        name: path
+        for path in (tests / "support").rglob("*.py")
+        for name in (path.stem, ".".join(path.relative_to(tests).with_suffix("").parts))
+    }
     indirect = {name for name, path in support.items() if module in _imported(path)}
-    unit = sorted((tree.folder / "tests" / "unit").rglob("test_*.py"))
+    unit = sorted((tests / "unit").rglob("test_*.py"))
     imported = {str(path.relative_to(tree.folder)): _imported(path) for path in unit}
     direct = [path for path, names in imported.items() if module in names]
     return direct or [path for path, names in imported.items() if indirect & names]

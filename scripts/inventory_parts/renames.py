@@ -57,6 +57,14 @@ class Renames:
     def file(self, old: str) -> str:
         return self.files.get(old, old)
 
+    def test(self, old: str) -> str:
+        """A test's id: its file, its name and its parameters, which keep their words."""
+        file, _, name = old.partition("::")
+        name, bracket, parameters = name.partition("[")
+        file = self.file(file)
+        name = self.names.get(f"{file}::{name}", f"::{name}").rpartition("::")[2]
+        return f"{file}::{name}{bracket}{parameters}"
+
     def word(self, old: str) -> str:
         return self.words.get(old, old)
 

@@ -235,7 +235,7 @@ def _written(run: Path, replaced: dict[str, str]) -> dict[str, Any]:
     logs = sorted((run / "logs").glob("*"))
     others = sorted(path for path in run.glob("*.jsonl"))
     return {
-        "packets": digests.digest("\n".join(each["numbers"] for each in trace.values())),
+        "packets": digests.digest("\n".join(sorted(each["numbers"] for each in trace.values()))),
         "trace": trace,
         "logs": _lines(logs, run.name, replaced),
         "other_lines": {path.name: _lines([path], run.name, replaced) for path in others},

@@ -182,10 +182,10 @@ class FakeBackend:
     def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         self._links.update(links)
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        self.going_on[number] = "part"
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        self.going_on[number] = "partition"
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         self.going_on.pop(number, None)
 
     def expect_starts(self) -> None:

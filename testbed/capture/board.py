@@ -253,7 +253,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         file = PcapFile(asked.file, asked.snaplen)
         link = CapturedLink(asked.interface, file, asked.snaplen)
-        statistics = CaptureStatistics(asked.account, began_ns, goes_on=file.before.end > 0)
+        statistics = CaptureStatistics(asked.statistics, began_ns, goes_on=file.before.end > 0)
         try:
             recorder = Recorder(asked.interface, asked.without_port, link)
         except OSError as error:
@@ -281,7 +281,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("capture.pyz", description="Capture a board's interface.")
     parser.add_argument("--interface", required=True)
     parser.add_argument("--file", required=True, type=Path, help="pcap; continued if it is there")
-    parser.add_argument("--account", required=True, type=Path, help="JSON, renewed each second")
+    parser.add_argument("--statistics", required=True, type=Path, help="JSON, renewed each second")
     parser.add_argument("--snaplen", type=int, default=LONGEST_FRAME, help="bytes of each packet")
     parser.add_argument(
         "--without-port", type=int, action="append", default=[], help="TCP port to leave out"

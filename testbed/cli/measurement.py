@@ -147,11 +147,11 @@ def analyze_and_show(
     path = write_run_report(place, terminal.emit)
     terminal.document({**summary, "report": str(path), **more()})
     terminal.show(*summary_tables(summary), *expectation_tables(summary), f"report: {path}")
-    warn_of_doubts(summary, terminal)
+    warn_of_fidelity(summary, terminal)
     fail_if_unmet([summary], terminal)
 
 
-def warn_of_doubts(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
+def warn_of_fidelity(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
     """Warn why the numbers may be wrong; `run`: which of several."""
     for reason in summary["fidelity"]["reasons"]:
         terminal.emit(Warned(f"{run}: {reason}" if run else reason))

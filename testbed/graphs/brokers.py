@@ -143,7 +143,7 @@ def _events(topology: Topology) -> Iterator[tuple[FollowedPublication, PublishEv
 def _publication(
     topology: Topology, one: FollowedPublication, promised: ReliabilitySettings
 ) -> Publication:
-    broker = topology.node(one.sensor.homes[0])
+    broker = topology.node(one.sensor.brokers[0])
     flags = CUSTODY if promised.custody(one.priority) else 0
     return Publication(broker.number, one.topic, one.priority, one.place, flags)
 
@@ -170,10 +170,10 @@ def _topics_of_brokers(
     for seed in brokers[:SEEDS]:
         subscribes.setdefault(seed.name, {})[ANCHOR_TOPIC] = None
     for one in (*_planned(topology), followed):
-        publishes.setdefault(one.sensor.homes[0], {})[one.topic] = None
+        publishes.setdefault(one.sensor.brokers[0], {})[one.topic] = None
     for subscriber in topology.of_kind(NodeKind.SUBSCRIBER):
         wanted = subscriber.topics if by_area else subscriber.subscribed_topics
-        subscribes.setdefault(subscriber.homes[0], {}).update(dict.fromkeys(wanted))
+        subscribes.setdefault(subscriber.brokers[0], {}).update(dict.fromkeys(wanted))
     return {
         broker.name: NodeTopics(
             tuple(publishes.get(broker.name, ())), tuple(subscribes.get(broker.name, ()))

@@ -95,7 +95,7 @@ def document(topology: Topology) -> dict[str, Any]:
                 "kind": node.kind,
                 "group": node.group,
                 "topics": list(node.subscribed_topics),
-                "homes": list(node.homes),
+                "brokers": list(node.brokers),
             }
             for node in topology.nodes
         ],

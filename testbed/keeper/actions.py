@@ -27,14 +27,14 @@ class ScenarioActions:
         self._worker: Worker | None = None
         self._commands: dict[int, subprocess.Popen[bytes]] = {}
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Partition the network: nodes of different sides cannot reach each other."""
-        self.reunite(number)  # remove the rules of an earlier scenario
+        self.heal(number)  # remove the rules of an earlier scenario
         addresses = [[self._find(name).attachment.spec.address for name in side] for side in sides]
         self._partitions[number] = addresses
         partition.partition(number, addresses)
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """End the partition."""
         if (sides := self._partitions.pop(number, None)) is not None:
             partition.heal(number, sides)
@@ -42,7 +42,7 @@ class ScenarioActions:
     def end_scenario(self) -> None:
         """End the partitions and loads that an interrupted scenario has left."""
         for number in [*self._partitions]:
-            self.reunite(number)
+            self.heal(number)
         for number in [*self._loads]:
             self.unload(number)
 

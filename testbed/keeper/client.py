@@ -116,7 +116,7 @@ class Keeper:
 
     def expect_forks(self, config: Path) -> None:
         """Keep a prefork worker ready until `end_scenario`; no node.json may have a longer path than this one."""
-        self._ask("births-expected", config=str(config))
+        self._ask("forks-expected", config=str(config))
 
     def fork(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
         """Fork nodes from one Python process, each in its own namespace; return pids, and the reasons of failures."""
@@ -124,7 +124,7 @@ class Keeper:
             {"name": node.name, "config": str(node.config), "stderr": str(node.stderr)}
             for node in nodes
         ]
-        answer = self._ask("bear", nodes=orders)
+        answer = self._ask("fork", nodes=orders)
         return answer["pids"], answer["failed"]
 
     def adopt(self, pids: Mapping[str, int]) -> dict[str, str]:
@@ -185,17 +185,17 @@ class Keeper:
         """Signal the processes of these nodes."""
         self._ask("signal", nodes=list(nodes), signal=int(number))
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """Partition the network into these sides until `reunite`."""
-        self._ask("part", number=number, sides=[list(side) for side in sides])
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """Partition the network into these sides until `heal`."""
+        self._ask("partition", number=number, sides=[list(side) for side in sides])
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """End the partition."""
-        self._ask("reunite", number=number)
+        self._ask("heal", number=number)
 
     def end_scenario(self) -> None:
         """End the partitions and loads that are left, and the prefork worker."""
-        self._ask("calm")
+        self._ask("end-scenario")
 
     def expect_load(self) -> None:
         """Start the sender of datagrams, while other things are done."""

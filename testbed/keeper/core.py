@@ -232,14 +232,14 @@ class Core:
         self._nodes.signal(nodes, signal)
         return {}
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> dict[str, Any]:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> dict[str, Any]:
         """Partition the network into these sides."""
-        self._actions.part(number, sides)
+        self._actions.partition(number, sides)
         return {}
 
-    def reunite(self, number: int) -> dict[str, Any]:
+    def heal(self, number: int) -> dict[str, Any]:
         """End the partition."""
-        self._actions.reunite(number)
+        self._actions.heal(number)
         return {}
 
     def end_scenario(self) -> dict[str, Any]:
@@ -327,8 +327,8 @@ class Core:
         return Worker(role, module, marked, log, *arguments, own_network=own_network)
 
     def _prefork_worker(self, padding: str) -> PreforkWorker:
-        marked, log = self._marked("nursery")
-        return PreforkWorker("nursery", "testbed.keeper.prefork_worker", marked, log, padding)
+        marked, log = self._marked("prefork")
+        return PreforkWorker("prefork", "testbed.keeper.prefork_worker", marked, log, padding)
 
     def _marked(self, role: str) -> tuple[dict[str, str], Path]:
         """The environment variables of a worker, and its log."""

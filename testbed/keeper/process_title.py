@@ -8,7 +8,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-PADDING_VARIABLE = "TESTBED_ROOM"  # an environment variable that only takes up space
+PADDING_VARIABLE = "TESTBED_TITLE_PADDING"  # an environment variable that only takes up space
 PADDING = "-" * 64
 # Positions of their addresses in /proc/self/stat, counted from after the command's name.
 _ARGUMENTS, _ENVIRONMENT = 45, 47

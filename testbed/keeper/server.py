@@ -1,6 +1,6 @@
 """The keeper's loop: one thread, a Unix socket, one question a line.
 
-An answer that takes a while (to `bear`, which forks nodes) delays only questions that make or end nodes, links or
+An answer that takes a while (to `fork`, which forks nodes) delays only questions that make or end nodes, links or
 workers: signals, shapes and all other actions of a scenario are answered meanwhile.
 """
 
@@ -29,8 +29,8 @@ _AT_ANY_TIME = frozenset(
         "shape",
         "links",
         "signal",
-        "part",
-        "reunite",
+        "partition",
+        "heal",
         "load-expected",
         "load",
         "unload",
@@ -68,8 +68,8 @@ class Server:
             "status": core.status,
             "capabilities": core.capabilities,
             "spawn": core.spawn,
-            "births-expected": core.forks_expected,
-            "bear": core.fork,
+            "forks-expected": core.forks_expected,
+            "fork": core.fork,
             "adopt": core.adopt,
             "routers": core.routers,
             "wire": core.wire,
@@ -81,9 +81,9 @@ class Server:
             "signal": core.signal,
             "unwire": core.unwire,
             "counters": core.counters,
-            "part": core.part,
-            "reunite": core.reunite,
-            "calm": core.end_scenario,
+            "partition": core.partition,
+            "heal": core.heal,
+            "end-scenario": core.end_scenario,
             "load-expected": core.load_expected,
             "load": core.load,
             "unload": core.unload,

@@ -13,7 +13,7 @@ from testbed.errors import InputError, TestbedError
 from testbed.lab.external_nodes import save_outputs
 from testbed.lab.journal import Journal
 from testbed.lab.run_record import record_publications
-from testbed.lab.status import NO_KEEPER, troubles
+from testbed.lab.status import NO_KEEPER, problems
 from testbed.places import LabPlace
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.records import (
@@ -137,7 +137,7 @@ def _is_alive(backend: Backend, record: LabRecord) -> bool:
     try:
         return backend.inspect().prepared
     except TestbedError:
-        return NO_KEEPER not in troubles(record)
+        return NO_KEEPER not in problems(record)
 
 
 def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
@@ -159,15 +159,15 @@ def _complete_manifest(backend: Backend, record: LabRecord, emit: Emit) -> None:
     run = record.run_place
     captured, trouble = backend.captured()
     manifest = read_manifest(run)
-    troubles = [f"{NOT_COMPLETE}: {trouble}"] if trouble else []
+    problems = [f"{NOT_COMPLETE}: {trouble}"] if trouble else []
     update_manifest(
         run,
         status="down",
         capture=captured,
         details={**manifest.get("details", {}), **backend.details()},
     )
-    extend_manifest(run, warnings=troubles)
-    for text in troubles:
+    extend_manifest(run, warnings=problems)
+    for text in problems:
         emit(Warned(text))
     if dropped := sum(link["dropped"] for link in captured.values()):
         emit(Warned(f"the captures lost {dropped} packets; the report says where"))

@@ -17,7 +17,7 @@ from testbed.lab.external_nodes import stopped_external_nodes
 from testbed.lab.journal import Journal
 from testbed.lab.preparation import may_start
 from testbed.lab.run_record import clock_offsets, injected_since, record_hazard, record_publications
-from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, refuse_dead_lab, troubles
+from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, problems, refuse_dead_lab
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.recording.lateness import Lateness
@@ -87,7 +87,7 @@ def _warn_of_failures(record: LabRecord, schedule: Schedule, emit: Emit) -> None
     sentences = [
         *([f"no answer from {few(silent)}"] if silent else []),
         *stopped_external_nodes(place, topology),
-        *troubles(record),
+        *problems(record),
     ]
     texts = [f"while the scenario was played: {sentence}" for sentence in sentences]
     for text in texts:

@@ -190,9 +190,9 @@ class ActionPreparation:
         details = action.details
         match action.kind:
             case ActionKind.PARTITION:
-                backend.part(details[NUMBER], details["sides"])
-            case ActionKind.REUNITE:
-                backend.reunite(details[NUMBER])
+                backend.partition(details[NUMBER], details["sides"])
+            case ActionKind.HEAL:
+                backend.heal(details[NUMBER])
             case ActionKind.LOAD:
                 to, rate_bps, size = details["to"], details["rate_bps"], details["size"]
                 backend.load(details[NUMBER], action.nodes, to, rate_bps, size)

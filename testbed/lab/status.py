@@ -24,7 +24,7 @@ DEAD_WORKERS = {
 }
 
 
-def troubles(record: LabRecord) -> tuple[str, ...]:
+def problems(record: LabRecord) -> tuple[str, ...]:
     """Sentences on dead parts of the lab; none if all parts live."""
     if local_backend(record.backend) not in BACKENDS:
         return ()
@@ -40,7 +40,7 @@ def troubles(record: LabRecord) -> tuple[str, ...]:
 
 def refuse_dead_lab(record: LabRecord) -> None:
     """TestbedError if a part of the lab has died, so that nothing would arrive or be captured."""
-    if dead := troubles(record):
+    if dead := problems(record):
         raise TestbedError(
             f"lab {record.name} is not whole: {'; '.join(dead)}",
             how_to_repair(record),
@@ -82,7 +82,7 @@ class LabStatus:
     emulator: str | None
     state: str  # up, starting, partly (some of it has died), dead (all nodes or the keeper), damaged (no record of it)
     nodes: tuple[NodeStatus, ...] = ()
-    troubles: tuple[str, ...] = ()  # what has died besides nodes
+    problems: tuple[str, ...] = ()  # what has died besides nodes
 
 
 def lab_status(name: str) -> LabStatus:
@@ -100,7 +100,7 @@ def lab_status(name: str) -> LabStatus:
     nodes = tuple(found[node.name] for node in topology.nodes)
     emulator = (manifest.get("emulator") or {}).get("name")
     at_work = lock_is_held(lock_file(place.folder, "changing"))
-    dead = () if at_work else troubles(record)
+    dead = () if at_work else problems(record)
     return LabStatus(
         name,
         record.run,

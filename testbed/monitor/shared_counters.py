@@ -12,7 +12,7 @@ from contextlib import suppress
 
 LATE_BUCKETS = 64  # of the relay's lateness in microseconds, each twice as wide as the one before
 VARIABLE = (
-    "TESTBED_BOARD"  # path of the shared memory, in the environment of the keeper's processes
+    "TESTBED_COUNTERS"  # path of the shared memory, in the environment of the keeper's processes
 )
 _CELL = 8
 _CELLS = 2 + LATE_BUCKETS

@@ -1,18 +1,23 @@
 """The experiment of Banno 2013 on stopping: messages over time while subscribers come and go.
 
-The nodes run their own protocol in virtual time, in an overlay too large to be formed by messages. Most nodes of it
-only stand there: they begin where a converged graph has them, and exist when a message reaches them. Those that the
-experiment is about come, speak and go as real ones do.
+The nodes run their own protocol in virtual time, in an overlay too large to be formed by messages. Most of its nodes
+are background: each begins at its place in a converged graph, and is created when a message first reaches it. The
+nodes of the measured topic join, publish and leave by messages, as in a real overlay.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nodes.overlay.skipgraph.node import MOST_IDLE_TICKS, PERIOD_S
+from nodes.overlay.skipgraph.ring import SUCCESSORS
+from nodes.overlay.skipgraph.table import KnownPlace
 from nodes.overlay.topics import TOPIC_METHODS
 from nodes.overlay.topics.base import (
     Action,
@@ -24,15 +29,17 @@ from nodes.overlay.topics.base import (
     TopicNode,
     Withheld,
 )
+from nodes.overlay.topics.keys import Role, topic_key
 from nodes.overlay.topics.scribe.node import Scribe
+from nodes.overlay.topics.scribe.routing import node_key
 from nodes.overlay.topics.sg import SgTbps
 from nodes.protocol.skipgraph_codec import FORMS
-from nodes.protocol.skipgraph_messages import Carry, Multicast, Tell
+from nodes.protocol.skipgraph_messages import Carry, Contact, Multicast, Notify
 from nodes.protocol.wire import Kind, Message, message_id
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
-from testbed.converged import Population, population
-from testbed.papers.converged_nodes import StandingGraph, all_nodes, all_topics_but, topic_name
+from testbed.converged import Population, converge, population
+from testbed.converged.graph import NO_NODE
 
 # What happens in the experiment on stopping, and when (Banno 2013): pure, for every method the same.
 
@@ -97,16 +104,101 @@ class Stopping:
         )
 
 
+# Nodes of a converged Skip Graph; the place of each is computed on demand.
+
+
+def topic_name(topic: int) -> str:
+    """Topics in the order of their numbers, as a population has them."""
+    return f"topic {topic:08}"
+
+
+class ConvergedGraph:
+    """Nodes with one key each: `owners` in the order of their keys, `key_of` is the key at a place of that order."""
+
+    def __init__(
+        self,
+        owners: NDArray[np.int32],
+        vectors: NDArray[np.uint64],
+        key_of: Callable[[int], bytes],
+    ) -> None:
+        self._owners = owners
+        self._vectors = vectors
+        self._key_of = key_of
+        self._place_of_node = np.full(len(vectors), NO_NODE)
+        self._place_of_node[owners] = np.arange(len(owners))
+        self._left, self._right = converge(owners, vectors)
+        self._contacts: dict[int, Contact] = {}
+
+    @property
+    def nodes(self) -> list[int]:
+        """The nodes in the graph."""
+        found: list[int] = self._owners.tolist()
+        return found
+
+    def vector(self, node: int) -> int:
+        return int(self._vectors[node])
+
+    def place(self, node: int) -> KnownPlace | None:
+        """The place of a node; None if it is not in the graph."""
+        at = int(self._place_of_node[node])
+        if at == NO_NODE:
+            return None
+        count = len(self._owners)
+        behind = (self._contact((at + 2 + more) % count) for more in range(SUCCESSORS))
+        levels = []
+        sides = zip(self._left[1:, at].tolist(), self._right[1:, at].tolist(), strict=True)
+        for left, right in sides:
+            if left == right == NO_NODE:
+                break
+            levels.append((self._neighbour(left), self._neighbour(right)))
+        return KnownPlace(
+            self._contact(at).key,
+            self._contact((at - 1) % count),
+            self._contact((at + 1) % count),
+            tuple(behind),
+            tuple(levels),
+        )
+
+    def _neighbour(self, place: int) -> Contact | None:
+        return None if place == NO_NODE else self._contact(place)
+
+    def _contact(self, place: int) -> Contact:
+        if place not in self._contacts:
+            node = int(self._owners[place])
+            self._contacts[place] = Contact(self._key_of(place), node, self.vector(node))
+        return self._contacts[place]
+
+
+def all_topics_but(absent: int, participants: Population) -> ConvergedGraph:
+    """The graph by keys of topics, without the members of the topic `absent`: those join by messages."""
+    first = absent * participants.size
+    peers = np.delete(np.arange(len(participants.owners)), np.s_[first : first + participants.size])
+
+    def key_of(place: int) -> bytes:
+        peer = int(peers[place])
+        topic, rank = divmod(peer, participants.size)
+        role = Role.PUBLISHER if rank < participants.publishers else Role.SUBSCRIBER
+        return topic_key(topic_name(topic), role, int(participants.owners[peer]))
+
+    return ConvergedGraph(participants.owners[peers], participants.vectors, key_of)
+
+
+def all_nodes(participants: Population) -> ConvergedGraph:
+    """The graph of all nodes by their numbers, whatever topics they are in, as in Scribe."""
+    numbers = np.arange(len(participants.vectors), dtype=np.int32)
+    return ConvergedGraph(numbers, participants.vectors, node_key)
+
+
 # How the nodes of each method begin the experiment: which are in the graph already, and which maintain it.
 #
-# SG-TBPS: a topic's nodes come by messages, in a graph in which all others stand. Nodes that stand take no part in the
-# topic. They answer and pass on what reaches them, but they look after nothing by themselves: else each would wake its
-# neighbours, and the whole overlay would run, only to find that nothing has changed. The topic's nodes check their
-# neighbours all the time, however long nothing changes.
+# SG-TBPS: the topic's nodes join by messages; all other nodes are background and take no part in the topic. Background
+# nodes answer and forward messages, but do not check their neighbours: each check would wake the neighbours, and the
+# whole overlay would run, only to find that nothing has changed. The topic's nodes check their neighbours all the time,
+# however long nothing changes.
 #
-# Scribe: all nodes stand, the topic's too, since their keys are their numbers and no topic changes them. So each takes
-# itself for a root at once if it is one, and the graph needs no care. Every node does what
-# a topic needs, at Scribe's own pace: nodes on the way of a join become part of the tree and renew it.
+# Scribe: all nodes are background, the topic's too, since their keys are their numbers and no topic changes them. So a
+# node that is the root of a topic knows it at once, and the graph needs no maintenance. Every node does what a topic
+# needs, at Scribe's own pace: nodes on the route of a join become part of the tree and refresh it.
 
 
 NEVER_S = 1e9  # between two ticks of a passive node
@@ -118,9 +210,9 @@ class Setting:
     """The graph as it is before the topic comes, and the parameters of the nodes in it."""
 
     method: str
-    graph: StandingGraph
-    of_standing: Mapping[str, Any]
-    of_coming: Mapping[str, Any] = field(default_factory=dict)
+    graph: ConvergedGraph
+    of_background: Mapping[str, Any]
+    of_joining: Mapping[str, Any] = field(default_factory=dict)
 
 
 def setting(
@@ -130,31 +222,33 @@ def setting(
     longer: what they send then was made when there was no subscriber.
     """
     if method == Scribe.method:
-        return Setting(method, all_nodes(participants), of_standing={"idle_period_s": NO_CARE_S})
+        return Setting(method, all_nodes(participants), of_background={"idle_period_s": NO_CARE_S})
     chosen = {"multicast": multicast, "hold_s": plan.interval_ms / 1000}
     return Setting(
         method,
         all_topics_but(topic, participants),
-        of_standing={**chosen, "period_s": NEVER_S},
-        of_coming={**chosen, "idle_period_s": PERIOD_S},
+        of_background={**chosen, "period_s": NEVER_S},
+        of_joining={**chosen, "idle_period_s": PERIOD_S},
     )
 
 
 # Messages of a run by time and kind, and whether every publication reached the subscribers it was due to.
 
 
-PUBLICATION, WORD, CONTROL = "publication", "word", "control"
-KINDS = (PUBLICATION, WORD, CONTROL)
+PUBLICATION, TOPIC_CONTROL, CONTROL = "publication", "topic control", "control"
+KINDS = (PUBLICATION, TOPIC_CONTROL, CONTROL)
 NEVER = float("inf")
 STAY_MS = 900  # a message to a node that has just left must find its way: up to 620 ms were seen
-_MESSAGE_KINDS = {number for number, (kind, _) in FORMS.items() if kind in (Carry, Tell, Multicast)}
+_MESSAGE_KINDS = {
+    number for number, (kind, _) in FORMS.items() if kind in (Carry, Notify, Multicast)
+}
 
 
 def kind_of(message: Message) -> str:
     """A publication; a control message of a topic (stop, go, join, leave, queries); or the graph's own maintenance."""
     if message.kind is Kind.PUBLISH:
         return PUBLICATION
-    return WORD if message.payload[0] in _MESSAGE_KINDS else CONTROL
+    return TOPIC_CONTROL if message.payload[0] in _MESSAGE_KINDS else CONTROL
 
 
 @dataclass(slots=True)
@@ -223,12 +317,12 @@ class Record:
             "trial": self.plan.trial,
             "publications": len(self.publications),
             "withheld": len(self.withheld),
-            "owed": due,
+            "expected": due,
             "lost": lost,
         }
 
 
-# A method's own nodes in virtual time: one topic comes and goes, all other nodes of the overlay stand (`Setting`).
+# A method's own nodes in virtual time: the nodes of one topic come and go, all others are background (`Setting`).
 
 
 FORM_NS = 5 * SECOND  # after the last one has come: all levels are right
@@ -257,7 +351,7 @@ class TopicRun:
         self._publishers = members[: plan.publishers]
         self._subscribers = members[plan.publishers :]
         self._setting = setting(method, participants, topic, plan, multicast)
-        self._standing = self._setting.graph.standing
+        self._background = self._setting.graph.nodes
         self._plan = plan
         self._random = plan.random("nodes")
         self.record = Record(plan)
@@ -321,10 +415,12 @@ class TopicRun:
     def _make(self, number: int) -> TopicNode:
         setting = self._setting
         known = setting.graph.place(number)
-        stands = known is not None
-        introducers = () if stands else tuple(self._random.sample(self._standing, INTRODUCERS))
+        is_background = known is not None
+        introducers = (
+            () if is_background else tuple(self._random.sample(self._background, INTRODUCERS))
+        )
         place = Place(number, introducers, vector=setting.graph.vector(number))
-        parameters = setting.of_standing if stands else setting.of_coming
+        parameters = setting.of_background if is_background else setting.of_joining
         random = Random(f"{self._plan.seed} {number}")
         core = TOPIC_METHODS[setting.method](place, parameters, random)
         if known is not None:

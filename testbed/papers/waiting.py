@@ -80,7 +80,7 @@ class WaitingLab:
                 *groups,
                 "nodes:",
                 "  center: {kind: broker, link: lan}",
-                f"  {OFFICE}: {{kind: subscriber, link: lan, topics: [{TOPIC}], home: center}}",
+                f"  {OFFICE}: {{kind: subscriber, link: lan, topics: [{TOPIC}], brokers: center}}",
                 f"overlay: {{method: collection, wait_s: {self.wait_ms / 1000:g}}}",
                 "scenario:",
                 f"  duration: {self.learnt_s + self.measured_s}s",

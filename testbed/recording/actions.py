@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.scenario import TimedAction
 from testbed.scenario.model import ONLY
-from testbed.topology.model import FORMER_KINDS, ActionKind
+from testbed.topology.model import ActionKind
 
 ACTIONS = "actions"  # key of the manifest
 FAILED = "failed"  # key of an entry's details
@@ -33,19 +33,8 @@ def action_entry(action: TimedAction, start_ns: int, t_ns: int, **more: Any) -> 
 
 
 def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All entries of a run. Older runs recorded only faults; their entries are converted."""
-    if manifest.get(ACTIONS):
-        return [*manifest[ACTIONS]]
-    return [
-        {
-            "t_ns": fault["t_ns"],
-            "due_ns": fault["t_ns"],
-            "action": FORMER_KINDS.get(fault["action"], fault["action"]),
-            "targets": [*fault["nodes"]],
-            "details": {},
-        }
-        for fault in manifest.get("faults") or ()
-    ]
+    """All entries of a run, in the order in which they were recorded."""
+    return [*(manifest.get(ACTIONS) or ())]
 
 
 def actions_of(

@@ -27,7 +27,7 @@ class TimelineRow:
         """For programs."""
         return {
             "what": self.what,
-            "told": self.description,
+            "description": self.description,
             "nodes": list(self.nodes),
             "share": self.share,
             "moments_s": list(self.moments_s),

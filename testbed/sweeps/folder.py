@@ -22,7 +22,7 @@ from testbed.jsonfiles import read_json, write_json
 from testbed.sweeps.cells import Cell, Sweep, from_json
 from testbed.topology.parse.files import text_of
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,12 @@ class SweepFolder:
                 self.scenario.write_text(scenario, encoding="utf-8")
             write_json(self.sheet, {"format": FORMAT, "sweep": sweep.as_json()})
             return
-        if known.get("format") != FORMAT or from_json(known["sweep"]) != sweep:
+        if known.get("format") != FORMAT:
+            raise InputError(
+                f"{self.sheet} has format {known.get('format')!r}; this version continues sweeps of format {FORMAT}",
+                "name another folder with --to, or remove this one",
+            )
+        if from_json(known["sweep"]) != sweep:
             raise InputError(
                 f"{self.path} holds another sweep: other values, trials, files or backend",
                 "name another folder with --to, or remove this one",

@@ -14,7 +14,7 @@ __all__ = [
     "Problem",
     "Topology",
     "TopologyErrors",
-    "doubts",
+    "find_likely_mistakes",
     "json_schema",
     "load",
     "load_text",

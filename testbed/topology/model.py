@@ -117,7 +117,7 @@ class Node:
     external: External | None = None  # of external nodes
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
     tags: tuple[str, ...] = ()
-    homes: tuple[str, ...] = ()  # brokers of a sensor or subscriber, the nearest first
+    brokers: tuple[str, ...] = ()  # brokers of a sensor or subscriber, the nearest first
     place: str | None = None  # boards: `testbed deploy` installs the node on a board
 
     @property
@@ -204,9 +204,6 @@ class PublishEvent:
     when: Trigger | None = None
 
 
-FORMER_KINDS = {"restart": "start", "heal": "restore"}  # as older runs name them
-
-
 class ActionKind(StrEnum):
     """The kind of an action; publications are no actions here."""
 
@@ -219,7 +216,7 @@ class ActionKind(StrEnum):
     FLAP = "flap"  # the node's link is cut and restored, again and again
     CHURN = "churn"  # nodes leave and come back at random moments
     PARTITION = "partition"  # nodes of one side cannot reach those of the others
-    REUNITE = "reunite"  # a partition ends
+    HEAL = "heal"  # a partition ends
     LOAD = "load"  # background traffic between nodes
     UNLOAD = "unload"  # a load ends
     EXEC = "exec"  # a command is run inside the node
@@ -422,7 +419,7 @@ def from_json(data: dict[str, Any]) -> Topology:
                 "at": (at[0], at[1]) if at else None,
                 "external": _external(external) if external else None,
                 "delivery": method(delivery) if delivery else None,
-                "homes": tuple(value.get("homes", ())),
+                "brokers": tuple(value.get("brokers", ())),
                 "tags": tuple(value.get("tags", ())),
             }
         )
@@ -443,10 +440,7 @@ def from_json(data: dict[str, Any]) -> Topology:
             scenario["duration_s"],
             scenario["settle_s"],
             tuple(_publish_event(value) for value in scenario["publish"]),
-            tuple(
-                _action_event(value)
-                for value in scenario.get("actions", scenario.get("faults", ()))
-            ),
+            tuple(_action_event(value) for value in scenario.get("actions", ())),
             scenario.get("speed", 1.0),
             tuple(_expectation(value) for value in scenario.get("expect", ())),
             hazard_from_json(scenario["hazard"]) if scenario.get("hazard") else None,
@@ -473,7 +467,7 @@ def _trigger(value: dict[str, Any] | None) -> Trigger | None:
 
 
 def _action_event(value: dict[str, Any]) -> ActionEvent:
-    kind = ActionKind(FORMER_KINDS.get(value["kind"], value["kind"]))
+    kind = ActionKind(value["kind"])
     details = tuple((name, _frozen(each)) for name, each in value.get("details", ()))
     nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
     return ActionEvent(**{**value, "kind": kind, "nodes": nodes, "details": details, "when": when})

@@ -1,4 +1,4 @@
-"""The command as a user calls it, and a check of what it leaves behind."""
+"""The command as a user calls it, and a check for processes, interfaces and files that it leaves behind."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from net_namespaces import SeenNamespaces
+from support.labs.network_namespaces import SeenNamespaces
 from testbed.places import MARK
 
 LET_GO_S = 3.0
@@ -86,7 +86,7 @@ def _of_stand_ins(interface: Path) -> bool:
 
 
 class Watch:
-    """What labs of one test leave behind. Others may use the machine meanwhile: only the test's own labs count."""
+    """Finds what labs of one test leave behind. Other tests share the machine: only the test's own labs count."""
 
     def __init__(self, state: Path) -> None:
         self._state = state

@@ -1,4 +1,4 @@
-"""Room for many open files, tried in a process of its own."""
+"""The limit of open files is raised. A separate process tests it."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE))
     ("now", "most", "then"),
     [(256, 4096, "4096 4096"), (4096, 4096, "4096 4096")],
 )
-def test_a_process_takes_what_its_user_is_allowed(now: int, most: int, then: str) -> None:
+def test_a_process_raises_its_open_files_to_the_hard_limit(now: int, most: int, then: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(now=now, most=most)],
         capture_output=True,
@@ -28,7 +28,9 @@ def test_a_process_takes_what_its_user_is_allowed(now: int, most: int, then: str
     assert done.stdout.strip() == then
 
 
-def test_it_takes_no_more_than_it_could_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_takes_no_more_open_files_than_it_could_need(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import resource
 
     from testbed import limits

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 NAME = "stopping"
-KINDS = ("publication", "word", "control")
+KINDS = ("publication", "topic control", "control")
 OF_RUN = ("method", "publishers", "nodes")
 STATEMENT = {
     SG: "when nobody subscribes, SG-TBPS falls to no messages at all",
@@ -33,7 +33,7 @@ def read(spark: "SparkSession", folder: Path) -> tuple[list[Row], list[Row]]:
     if not path_of(folder, NAME).exists():
         return [], []
     moments = means(read_table(spark, folder, NAME), (*OF_RUN, "kind", "t_ms"), ("messages",))
-    values = ("publications", "withheld", "owed", "lost")
+    values = ("publications", "withheld", "expected", "lost")
     totals = means(read_table(spark, folder, "stopping_totals"), OF_RUN, values)
     return list(moments), list(totals)
 
@@ -112,9 +112,9 @@ def _lost(totals: Sequence[Row], method: str) -> dict[str, Any]:
     name = f"{METHODS[method]} {text}"
     if not totals:
         return check(name, None, NOT_MEASURED)
-    owed = sum(row["owed"]["mean"] for row in totals)
+    expected = sum(row["expected"]["mean"] for row in totals)
     lost = sum(row["lost"]["mean"] for row in totals)
-    return check(name, not lost, f"{lost:,.0f} of {owed:,.0f} deliveries")
+    return check(name, not lost, f"{lost:,.0f} of {expected:,.0f} deliveries")
 
 
 def drawing(cells: Sequence[Row], label: str) -> str:

@@ -83,7 +83,7 @@ ACTION_TEXTS = {
     "restore": "link restored",
     "link": "link changed",
     "partition": "partitioned in the core",
-    "reunite": "partition ended in the core",
+    "heal": "partition ended in the core",
     "load": "background traffic begins",
     "unload": "background traffic ends",
     "exec": "command run",

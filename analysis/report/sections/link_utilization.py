@@ -55,7 +55,7 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
         peak.encode(y=y, x=alt.value(WIDTH - NAMES - PEAKS + 8), text="text:N"),
     )
     size = {"width": WIDTH - NAMES - PEAKS, "height": len(lines) * ROW}
-    return svg(chart.properties(**size), "use", label, height=None)
+    return svg(chart.properties(**size), "link_utilization", label, height=None)
 
 
 MOST_LINES = 40  # links and directions in the chart; the fullest stay
@@ -65,10 +65,10 @@ FULL = 0.9  # cells from this share on have a dot
 
 def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     """The view of the template; None without limited links or traffic, or if the metric is missing."""
-    measured = summary.get("use")
+    measured = summary.get("link_utilization")
     if measured is None:
         return None
-    use = table(run, "use", ["link", "direction", "unit", "share"])
+    use = table(run, "link_utilization", ["link", "direction", "unit", "share"])
     cells, left_out, units = heat(use)
     if not cells:
         return None

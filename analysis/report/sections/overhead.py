@@ -48,7 +48,7 @@ LAYERS = {
     "ip": "IP",
     "ethernet": "Ethernet",
     "retransmitted": "second copies",
-    "answers": "answers by UDP",
+    "udp_acks": "answers by UDP",
     "datagrams": "other UDP",
     "unread": "not readable",
     "other": "ARP and others",

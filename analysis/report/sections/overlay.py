@@ -18,8 +18,8 @@ HOPS_HEIGHT = 220
 # Kinds of control traffic in this order, with colours for light and dark mode.
 KINDS = {
     "OVERLAY": "websocket",
-    "TAKEN": "label",
-    "BEAT": "tcp",
+    "ACK": "label",
+    "HEARTBEAT": "tcp",
     "MISSED": "retransmitted",
     "SUBSCRIBE": "payload",
     "SUBSCRIBED": "header",
@@ -83,7 +83,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | N
         "sentence": sentence(measured),
         "brokers": brokers[:MOST_ROWS],
         "more_brokers": brokers[MOST_ROWS:],
-        "overlay_kinds": list(measured["control"]["by_word"].items()),
+        "overlay_kinds": list(measured["control"]["by_overlay_kind"].items()),
         "kinds": list(measured["control"]["by_kind"].items()),
         "repairs": [repair_row(row, start_ns) for row in measured["repairs"]],
         "copies": _copies_chart(run, names),
@@ -131,7 +131,7 @@ def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
         "node": row["node"],
         "when": f"{(row['died_ns'] - start_ns) / 1e9:.3f}{NARROW}s",
         "noticed": seconds(row["noticed_s"]),
-        "moved": f"{row['moved']} of {row['guests']}",
+        "moved": f"{row['moved']} of {row['clients']}",
         "moved_s": seconds(row["moved_s"]),
         "hit": f"{row['flows_hit']} of {row['flows']}",
         "lost": row["lost"],

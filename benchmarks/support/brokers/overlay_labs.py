@@ -38,7 +38,7 @@ def overlay_text(name: str, method: str, brokers: int, most_topics: int, seed: i
     chances = Random(seed)
     every = [f"topics/{number}" for number in range(TOPICS)]
     offices = "\n".join(
-        f"  office-{n}: {{kind: subscriber, home: brokers-{n}, topics: {_drawn(chances, every, most_topics)}}}"
+        f"  office-{n}: {{kind: subscriber, brokers: brokers-{n}, topics: {_drawn(chances, every, most_topics)}}}"
         for n in range(brokers)
     )
     return _LAB.format(name=name, seed=seed, method=method, brokers=brokers, offices=offices)

@@ -179,11 +179,11 @@ class Broker:
                 self._local.forwarding.on_repeated(context, peer, message)
             case Kind.JOINED:
                 context.perform(self._node.on_message(number, message, context.now))
-            case Kind.TAKEN:
+            case Kind.ACK:
                 self._local.forwarding.on_ack(peer, message)
-            case Kind.BEAT if message.payload == FOUND:
+            case Kind.HEARTBEAT if message.payload == FOUND:
                 self._partition.on_found(context, peer)
-            case Kind.BEAT:
+            case Kind.HEARTBEAT:
                 self._local.links.on_heartbeat(context, peer, message)
             case _:
                 raise WireError(f"{message.kind.name} has no place between brokers")

@@ -120,7 +120,7 @@ class Forwarding:
         self._retained.add(message, context.now, own)
         pending = self._pending.open(peer, message, context.now)
         if pending is None:
-            context.note("no-room", id=f"{message.message_id:016x}", peer=peer)
+            context.note("queue-full", id=f"{message.message_id:016x}", peer=peer)
         return pending
 
     # Actions of the topic method

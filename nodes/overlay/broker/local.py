@@ -48,7 +48,7 @@ class Links:
     def on_heartbeat(self, context: Context, peer: Peer, message: Message) -> None:
         """Answer a heartbeat that asks for an answer; WireError if it is neither a question nor an answer."""
         if message.payload not in (QUESTION, ANSWER):
-            raise WireError("a BEAT that is neither question nor answer")
+            raise WireError("a HEARTBEAT that is neither question nor answer")
         if message.payload == QUESTION and self._heartbeats.must_answer(peer, context.now):
             context.send(peer, heartbeat_message(self._number, ANSWER))
 
@@ -111,9 +111,9 @@ class LocalBroker:
 
     def on_message(self, context: Context, client: Peer, message: Message) -> None:
         """A client sent a message; WireError if it breaks the rules."""
-        if message.kind is Kind.TAKEN:
+        if message.kind is Kind.ACK:
             self.forwarding.on_ack(client, message)
-        elif message.kind is Kind.BEAT:
+        elif message.kind is Kind.HEARTBEAT:
             self.links.on_heartbeat(context, client, message)
         elif not self.leaving:
             self._on_request(context, client, message)
@@ -193,7 +193,7 @@ def earliest(*moments: float | None) -> float | None:
 
 def _check_request(message: Message) -> None:
     if message.routing:
-        raise WireError("routing in a guest's message; only brokers route")
+        raise WireError("routing in a client's message; only brokers route")
     if message.topic.endswith(ANCHOR_TOPIC):  # an interest ends in its topic
         raise WireError(f"topic {message.topic!r}, which belongs to the brokers")
     if message.kind in (Kind.PUBLISH, Kind.ADVERTISE) and not is_plain(message.topic):

@@ -17,7 +17,7 @@ from nodes.overlay.collection.pulling import Pulling, is_collect
 from nodes.overlay.collection.rules import PARAMETERS, settings
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.topics import method
-from nodes.overlay.topics.base import Action, Place, Refuse
+from nodes.overlay.topics.base import Action, Place
 from nodes.overlay.topics.forwarding import way_of
 from nodes.overlay.topics.membership import Membership
 from nodes.overlay.topics.participants import Participants
@@ -93,12 +93,10 @@ class Collection(method.SkipGraphMethod):
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         self._readings_at = now
         context = self._context(now, sender)
-        try:
+        with context.refusing(sender):
             publications = split(message) if message.kind is Kind.JOINED else [message]
             for publication in publications:
                 self._on_part(sender, publication, context)
-        except WireError as error:
-            context.do(Refuse(sender, str(error)))
         return self._done(context)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:

@@ -1,4 +1,4 @@
-"""TAKEN: the acknowledgement of a publication with custody, and which copy of it is acknowledged.
+"""ACK: the acknowledgement of a publication with custody, and which copy of it is acknowledged.
 
 A broker may get several copies of one publication: for several parts of the overlay, with different routing sections;
 or with the same section, when the copy went round while the brokers did not agree on the route. A checksum of hops and
@@ -18,7 +18,7 @@ _KIND, _FLAGS = (
 
 
 def has_custody(message: Message) -> bool:
-    """Whether it is a publication that its receiver acknowledges with TAKEN."""
+    """Whether it is a publication that its receiver acknowledges with ACK."""
     return message.kind is Kind.PUBLISH and bool(message.flags & CUSTODY)
 
 
@@ -36,7 +36,7 @@ def copy_checksum(message: Message) -> int:
 def acknowledgement(number: int, message: Message) -> Message:
     """The acknowledgement of this copy by the node of this number."""
     return Message(
-        Kind.TAKEN,
+        Kind.ACK,
         origin=number,
         message_id=message.message_id,
         payload=_CHECKSUM.pack(copy_checksum(message)),
@@ -44,8 +44,8 @@ def acknowledgement(number: int, message: Message) -> Message:
 
 
 def acknowledged_copy(ack: Message) -> int:
-    """The checksum of the copy that a TAKEN acknowledges; WireError if its payload has another length."""
+    """The checksum of the copy that an ACK acknowledges; WireError if its payload has another length."""
     if len(ack.payload) != _CHECKSUM.size:
-        raise WireError(f"TAKEN with {len(ack.payload)} bytes of payload; it has {_CHECKSUM.size}")
+        raise WireError(f"ACK with {len(ack.payload)} bytes of payload; it has {_CHECKSUM.size}")
     checksum: int = _CHECKSUM.unpack(ack.payload)[0]
     return checksum

@@ -11,14 +11,14 @@ from typing import Any
 from nodes.parameters import ParameterError, seconds, whole_number
 from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
 
-PARAMETERS = ("custody_from", "retain_s", "beat_s", "beat_budget", "max_links")
+PARAMETERS = ("custody_from", "retain_s", "heartbeat_s", "heartbeat_budget", "max_links")
 NEVER = "never"
 STAR = "star"
 
 CUSTODY_FROM = 3
 RETAIN_S = 600.0
-BEAT_S = 5.0
-BEAT_BUDGET = 60
+HEARTBEAT_S = 5.0
+HEARTBEAT_BUDGET = 60
 MAX_LINKS = 24
 
 
@@ -28,8 +28,10 @@ class ReliabilitySettings:
 
     custody_from: int | None = CUSTODY_FROM  # the lowest level with custody; None: no level has it
     retain_s: float = RETAIN_S  # how long publications with custody are remembered
-    beat_s: float | None = BEAT_S  # a peer that is silent for so long is probed; None: never
-    beat_budget: int = BEAT_BUDGET  # bytes/s that the heartbeats of a node may cost
+    heartbeat_s: float | None = (
+        HEARTBEAT_S  # a peer that is silent for so long is probed; None: never
+    )
+    heartbeat_budget: int = HEARTBEAT_BUDGET  # bytes/s that the heartbeats of a node may cost
     max_links: int = MAX_LINKS  # to other brokers
     advertise: bool = True  # clients announce the topics on which they will publish
 
@@ -41,12 +43,16 @@ class ReliabilitySettings:
 def reliability_settings(method: str, parameters: Mapping[str, Any]) -> ReliabilitySettings:
     """The settings in a method's parameters, the others are ignored; ParameterError if a value is wrong."""
     reliable = method != STAR
-    heartbeats = reliable or "beat_s" in parameters
+    heartbeats = reliable or "heartbeat_s" in parameters
     return ReliabilitySettings(
         custody_from=_custody_from(method, parameters, CUSTODY_FROM if reliable else NEVER),
         retain_s=seconds(method, parameters, "retain_s", RETAIN_S, most=86_400),
-        beat_s=seconds(method, parameters, "beat_s", BEAT_S, most=3600) if heartbeats else None,
-        beat_budget=whole_number(method, parameters, "beat_budget", BEAT_BUDGET, least=1),
+        heartbeat_s=seconds(method, parameters, "heartbeat_s", HEARTBEAT_S, most=3600)
+        if heartbeats
+        else None,
+        heartbeat_budget=whole_number(
+            method, parameters, "heartbeat_budget", HEARTBEAT_BUDGET, least=1
+        ),
         max_links=whole_number(method, parameters, "max_links", MAX_LINKS, least=2),
         advertise=reliable,
     )

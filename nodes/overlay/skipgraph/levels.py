@@ -5,7 +5,7 @@ the next peer that shares i bits. The peer that is found also takes the asking p
 nearer than its present one. A peer sends Find when a level below has changed, and periodically: one or two levels at
 each check (`table.Pace`). The answer replaces what the peer knew before. So once level 0 is right, level 1 becomes
 right, then level 2, and so on, from any wrong state and without any node detecting a crash. A peer that leaves notifies
-its neighbours (Bye). If a peer has died, its neighbours at level 0 notify the others (Mourn), level by level.
+its neighbours (Bye). If a peer has died, its neighbours at level 0 notify the others (PeerDead), level by level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
 of another node in level i. (Peers of one node share all their bits, and would never be alone.)
@@ -121,9 +121,9 @@ class Levels:
     def peer_dead(self, peer: Peer, dead: Contact, step: Step) -> None:
         """The peer's right neighbour in the ring died and was replaced: notify all peers that had it as a neighbour."""
         for at, rightwards in ((peer.me, False), (peer.right, True)):
-            step.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
+            step.send(at.node, m.PeerDead(at.key, dead, 1, rightwards))
 
-    def on_peer_dead(self, peer_dead: m.Mourn, step: Step) -> None:
+    def on_peer_dead(self, peer_dead: m.PeerDead, step: Step) -> None:
         peer = self._table.peers.get(peer_dead.at)
         if peer is None or not peer.in_ring:
             return
@@ -133,7 +133,7 @@ class Levels:
         self._forget(lambda contact: contact == peer_dead.dead, step)
         onward = peer.neighbour(level - 1, peer_dead.rightwards)
         if onward is not None and level <= VECTOR_BITS:
-            message = m.Mourn(onward.key, peer_dead.dead, level, peer_dead.rightwards)
+            message = m.PeerDead(onward.key, peer_dead.dead, level, peer_dead.rightwards)
             step.send(onward.node, message)
 
     def on_bye(self, bye: m.Bye, step: Step) -> None:

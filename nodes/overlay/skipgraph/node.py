@@ -95,8 +95,8 @@ class SkipGraphNode:
             m.Declined: self._places.on_declined,
             m.Gone: links.on_gone,
             m.Recheck: links.on_recheck,
-            m.Doubt: self._places.on_suspect,
-            m.Mourn: self._levels.on_peer_dead,
+            m.Suspect: self._places.on_suspect,
+            m.PeerDead: self._levels.on_peer_dead,
             m.Find: self._levels.on_find,
             m.Found: self._levels.on_found,
             m.Bye: self._levels.on_bye,
@@ -221,7 +221,7 @@ class SkipGraphNode:
     def notify(self, node: int, body: bytes, now: float) -> list[Action]:
         """Send a control message to the layer above of another node. The message may get lost."""
         step = Step(self.number)
-        step.send(node, m.Tell(body))
+        step.send(node, m.Notify(body))
         return self._done(step, now)
 
     # Events
@@ -258,7 +258,7 @@ class SkipGraphNode:
 
     def _handle(self, sender: int, message: m.GraphMessage, step: Step) -> None:
         match message:
-            case m.Doubt() if not self._table.in_ring():
+            case m.Suspect() if not self._table.in_ring():
                 pass
             case m.Locate() | m.Unlink() | m.Seek() | m.Carry() if not self._table.in_ring():
                 self._on_routed_in_vain(sender, message, step)
@@ -266,7 +266,7 @@ class SkipGraphNode:
                 self._ask(self._multicaster.on_multicast(message, step), step)
             case m.Noted():
                 self._places.on_noted(sender, message, step)
-            case m.Tell():
+            case m.Notify():
                 step.notify(Notified(sender, message.body))
             case _:
                 self._handlers[type(message)](message, step)

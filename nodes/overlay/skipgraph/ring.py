@@ -21,9 +21,9 @@ Crash: each peer checks its right neighbour. If no answer comes, the neighbour i
 decides, because answers may be late. The peer replaces a dead neighbour by the nearest peer it knows. If that one
 declines, it goes left from there, to the first peer that has lost its left neighbour. A peer that gets no checks
 locates and claims its own place again. A node whose shell reports a crash, and that is not beside the dead peer,
-notifies the peer that is (Doubt). Now and then a peer looks its place up through another node: so separate rings become
-one again. The peer that learns of another ring takes its place in it, or notifies a peer of that ring of a place in its
-own.
+notifies the peer that is (Suspect). Now and then a peer looks its place up through another node: so separate rings
+become one again. The peer that learns of another ring takes its place in it, or notifies a peer of that ring of a place
+in its own.
 
 Three classes do this: `Links` keeps the two neighbours of each peer, `Places` finds a peer's place, and `Ring` removes
 peers, counts time and handles nodes that are silent or dead.
@@ -267,7 +267,7 @@ class Places:
             if peer is None:
                 self.pass_on(question.key, question, step)
 
-    def on_suspect(self, suspicion: m.Doubt, step: Step) -> None:
+    def on_suspect(self, suspicion: m.Suspect, step: Step) -> None:
         """Another peer has lost the peer with this key."""
         peer = holder(self._table, suspicion.key)
         if peer is None:
@@ -286,7 +286,7 @@ class Places:
                 ticket = peer.abroad = table.ticket()
             step.send(node, m.Locate(peer.key, table.number, ticket))
 
-    def pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt, step: Step) -> None:
+    def pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Suspect, step: Step) -> None:
         """Route a request on towards the key."""
         hop = next_hop(self._table, key, message.hops)
         if hop is not None:
@@ -532,7 +532,7 @@ class Ring:
         self._levels.forget_node(node, step)
         for key in sorted(others) if news and table.in_ring() else ():
             self._places.on_suspect(
-                m.Doubt(key, AROUND), step
+                m.Suspect(key, AROUND), step
             )  # from the left, not over the dead peer
 
     def _suspect(self, node: int, step: Step) -> None:

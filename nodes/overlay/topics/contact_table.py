@@ -154,7 +154,7 @@ class ContactTable:
         self._of = of
         self._interest = interest
         self._table = AdaptiveTable(own.key, size)
-        self._heard: dict[Name, dict[bytes, Contact]] = {}
+        self._contacts: dict[Name, dict[bytes, Contact]] = {}
         self._near: dict[bytes, Contact] = {}
 
     def __len__(self) -> int:
@@ -162,26 +162,26 @@ class ContactTable:
 
     def holds(self, contact: Contact) -> bool:
         """Whether the contact was added and not evicted."""
-        return contact.key in self._heard.get(self._name(contact), ())
+        return contact.key in self._contacts.get(self._name(contact), ())
 
     def knows(self, contact: Contact) -> bool:
         """The same; and this node knows itself."""
         return contact.node == self._own.node or self.holds(contact)
 
-    def hear(self, contact: Contact) -> None:
+    def add(self, contact: Contact) -> None:
         """Add a contact that takes part."""
         if contact.node != self._own.node:
             name = self._name(contact)
-            self._heard.setdefault(name, {})[contact.key] = contact
+            self._contacts.setdefault(name, {})[contact.key] = contact
             self._enter(name)
 
     def drop(self, contact: Contact) -> None:
         """Remove a contact that takes part no more; a neighbour stays until the Skip Graph replaces it."""
         name = self._name(contact)
-        heard = self._heard.get(name, {})
-        if heard.pop(contact.key, None) is not None:
-            if not heard:
-                del self._heard[name]
+        contacts = self._contacts.get(name, {})
+        if contacts.pop(contact.key, None) is not None:
+            if not contacts:
+                del self._contacts[name]
             self._enter(name)
 
     def stick(self, neighbours: Iterable[Contact]) -> None:
@@ -199,7 +199,7 @@ class ContactTable:
     def _enter(self, name: Name) -> None:
         """Update the entry of this name, or remove it."""
         near = [contact for contact in self._near.values() if self._name(contact) == name]
-        contacts = [*near, *self._heard.get(name, {}).values()]
+        contacts = [*near, *self._contacts.get(name, {}).values()]
         if not contacts:
             self._table.discard(name)
             return
@@ -214,7 +214,7 @@ class ContactTable:
             any(interest.urgent for interest in interests),
         )
         for gone in self._table.take(entry):
-            self._heard.pop(gone, None)
+            self._contacts.pop(gone, None)
 
 
 class TableRoster(Roster):
@@ -232,14 +232,14 @@ class TableRoster(Roster):
     def move(self, table: ContactTable) -> None:
         """Change to another table, and add all known contacts to it."""
         self._table = table
-        for contact, _ in self._heard.values():
-            table.hear(contact)
+        for contact, _ in self._contacts.values():
+            table.add(contact)
         self._prune()
 
     def add(self, contact: Contact, now: float) -> bool:
         new = super().add(contact, now)
-        if contact.key in self._heard:
-            self._table.hear(contact)
+        if contact.key in self._contacts:
+            self._table.add(contact)
         self._prune()
         return new
 
@@ -248,22 +248,22 @@ class TableRoster(Roster):
         return super().drop(contact, now)
 
     def drop_node(self, node: int) -> None:
-        for contact, _ in self._heard.values():
+        for contact, _ in self._contacts.values():
             if contact.node == node:
                 self._table.drop(contact)
         super().drop_node(node)
 
     def known(self, now: float) -> list[Contact]:
-        before = [contact for contact, _ in self._heard.values()]
+        before = [contact for contact, _ in self._contacts.values()]
         known = super().known(now)
         for contact in before:
-            if contact.key not in self._heard:
+            if contact.key not in self._contacts:
                 self._table.drop(contact)
         self._prune()
-        return [contact for contact in known if contact.key in self._heard]
+        return [contact for contact in known if contact.key in self._contacts]
 
     def _prune(self) -> None:
         """Forget contacts that the table does not hold, except this node itself."""
         if not self._whole:
-            kept = self._heard.items()
-            self._heard = {key: entry for key, entry in kept if self._table.knows(entry[0])}
+            kept = self._contacts.items()
+            self._contacts = {key: entry for key, entry in kept if self._table.knows(entry[0])}

@@ -24,7 +24,6 @@ from nodes.overlay.topics.base import (
     Asked,
     Deliver,
     Duplicate,
-    Refuse,
     Send,
     Subscribed,
     Suspected,
@@ -40,7 +39,7 @@ from nodes.protocol.overlay_messages import read, written
 from nodes.protocol.skipgraph_codec import with_publication
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.topic_messages import decode_question, encode_question, is_question
-from nodes.protocol.wire import Message, WireError
+from nodes.protocol.wire import Message
 
 PARAMETERS = (*forwardings.PARAMETERS, *topic_graph.PARAMETERS, *stopping.PARAMETERS)
 
@@ -153,10 +152,8 @@ class SkipGraphMethod:
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._context(now, sender)
-        try:
+        with context.refusing(sender):
             context.perform(self.graph.on_message(sender, read(message), now))
-        except WireError as error:
-            context.do(Refuse(sender, str(error)))
         return self._done(context)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:

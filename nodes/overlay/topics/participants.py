@@ -45,32 +45,32 @@ class Roster:
 
     def __init__(self, forget_s: float) -> None:
         self._forget_s = forget_s
-        self._heard: dict[bytes, tuple[Contact, float]] = {}
+        self._contacts: dict[bytes, tuple[Contact, float]] = {}
         self._gone: dict[bytes, float] = {}
 
     def add(self, contact: Contact, now: float) -> bool:
         """Add a participant; whether it is new. A participant that has just left is not added."""
         if now - self._gone.get(contact.key, -LATE_S) < LATE_S:
             return False
-        new = contact.key not in self._heard
-        self._heard[contact.key] = contact, now
+        new = contact.key not in self._contacts
+        self._contacts[contact.key] = contact, now
         return new
 
     def drop(self, contact: Contact, now: float) -> bool:
         """Remove a participant; whether it was known."""
         self._gone = {key: at for key, at in self._gone.items() if now - at < LATE_S}
         self._gone[contact.key] = now
-        return self._heard.pop(contact.key, None) is not None
+        return self._contacts.pop(contact.key, None) is not None
 
     def drop_node(self, node: int) -> None:
-        self._heard = {k: entry for k, entry in self._heard.items() if entry[0].node != node}
+        self._contacts = {k: entry for k, entry in self._contacts.items() if entry[0].node != node}
 
     def known(self, now: float) -> list[Contact]:
         """The participants with a message within `forget_s`, in key order."""
-        self._heard = {
-            key: entry for key, entry in self._heard.items() if now - entry[1] <= self._forget_s
+        self._contacts = {
+            key: entry for key, entry in self._contacts.items() if now - entry[1] <= self._forget_s
         }
-        return [self._heard[key][0] for key in sorted(self._heard)]
+        return [self._contacts[key][0] for key in sorted(self._contacts)]
 
 
 class Rosters:

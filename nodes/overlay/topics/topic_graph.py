@@ -5,17 +5,18 @@ the graph (`TopicGraph`), the node handles the result at once, before the part g
 of the call, and the node passes every event of the graph to the part concerned.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
-from nodes.overlay.topics.base import Action, Place
+from nodes.overlay.topics.base import Action, Place, Refuse
 from nodes.parameters import seconds
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, Multicast, Way
-from nodes.protocol.wire import Message, message_id
+from nodes.protocol.wire import Message, WireError, message_id
 
 NEVER_S = 1e9  # the longest period
 PARAMETERS = ("period_s", "idle_period_s")
@@ -40,6 +41,14 @@ class Context:
     def perform(self, actions: list[graph.Action]) -> None:
         """Handle actions and events of the Skip Graph."""
         self.on_graph(actions, self)
+
+    @contextmanager
+    def refusing(self, sender: int) -> Iterator[None]:
+        """Refuse the sender's message if it turns out to be malformed while it is handled."""
+        try:
+            yield
+        except WireError as error:
+            self.do(Refuse(sender, str(error)))
 
 
 class TopicGraph:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.skipgraph import actions as graph
-from nodes.overlay.topics.base import Action, Advertised, Asked, Place, Refuse, Send, Suspected
+from nodes.overlay.topics.base import Action, Advertised, Asked, Place, Send, Suspected
 from nodes.overlay.topics.keys import Role, edge
 from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.forwarding import Traffic
@@ -49,7 +49,7 @@ from nodes.protocol.overlay_messages import written
 from nodes.protocol.regions import Spans
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Multicast
-from nodes.protocol.wire import Kind, Message, WireError
+from nodes.protocol.wire import Kind, Message
 
 LEAVE_PERIODS = 8  # periods for cancelling the own interests at other brokers
 SOON_S = 5.0  # after a change, interests are refreshed
@@ -177,15 +177,13 @@ class ZorderMap:
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._begin(now)
-        try:
+        with context.refusing(sender):
             if message.kind is Kind.OVERLAY:
                 context.perform(self.graph.on_message(sender, decode(message.payload), now))
             elif not self._traffic.on_publication(message, context):
                 self._member.notify(
                     sender, zorder_map_messages.Forget(self._member.incarnation), context
                 )
-        except WireError as error:
-            context.do(Refuse(sender, str(error)))
         return self._done(context)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
@@ -264,10 +262,8 @@ class ZorderMap:
         """Handle the control messages that have arrived."""
         while self._inbox:
             sender, message = self._inbox.popleft()
-            try:
+            with context.refusing(sender):
                 self._handlers[type(message)](sender, message, context)
-            except WireError as error:
-                context.do(Refuse(sender, str(error)))
 
     def _go(self, context: Context) -> None:
         """While leaving: cancel all own interests first, then give up the area."""

@@ -77,10 +77,10 @@ class Backend(Protocol):
     def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Change shapes and cuts of these links; restore all of them to `before` if one change fails."""
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """Partition the network into these sides, until `reunite` with the same number."""
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """Partition the network into these sides, until `heal` with the same number."""
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """End the partition."""
 
     def expect_starts(self) -> None:

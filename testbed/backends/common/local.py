@@ -135,13 +135,13 @@ class LocalBackend(ABC):
                 keeper.change_links({name: before[name] for name in links})
             raise
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Partition the core, where links meet."""
-        Keeper(self._lab).part(number, sides)
+        Keeper(self._lab).partition(number, sides)
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """End the partition."""
-        Keeper(self._lab).reunite(number)
+        Keeper(self._lab).heal(number)
 
     def expect_starts(self) -> None:  # noqa: B027 - a container's program is loaded inside it
         """Do nothing: only nodes that the keeper forks need preparation."""

@@ -22,7 +22,7 @@ def node_config(
     topology: Topology, node: Node, run: RunPlace, control: str, log: str, secret: str
 ) -> dict[str, Any]:
     """The contents of node.json; `control` and `log` are paths as the node itself sees them."""
-    brokers = [topology.node(name) for name in node.homes] or [
+    brokers = [topology.node(name) for name in node.brokers] or [
         broker for broker in topology.of_kind(NodeKind.BROKER) if broker.name != node.name
     ]
     seeds = [broker.name for broker in topology.of_kind(NodeKind.BROKER)[:SEEDS]]

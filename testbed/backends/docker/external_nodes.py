@@ -122,7 +122,7 @@ def external_container(
     return {
         "image": image,
         "command": list(external.command) or None,
-        "name": f"{run.run}-{node.name}-guest",
+        "name": f"{run.run}-{node.name}-external",
         "network_mode": f"container:{holder}",
         "environment": dict(external.env),
         "security_opt": ["no-new-privileges"],

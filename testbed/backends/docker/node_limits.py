@@ -175,7 +175,7 @@ def details(lab: LabPlace) -> dict[str, Any]:
         if ours:
             images.setdefault("images", {})[str(platform_of(image))] = {"name": ours[0], **about}
         else:
-            images.setdefault("guest_images", {})[names[0]] = {
+            images.setdefault("external_images", {})[names[0]] = {
                 "platform": str(platform_of(image)),
                 **about,
             }

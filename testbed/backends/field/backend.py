@@ -217,11 +217,11 @@ class BoardsBackend:
 
         return failures_by_node(shape, [self.deployment.board(name) for name in links])
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Refuse: boards have no core that could be partitioned."""
         raise _cannot("partitions")
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """Do nothing: there are no partitions."""
 
     def expect_starts(self) -> None:

@@ -171,17 +171,17 @@ class MixedBackend:
                     self._boards.change_links({name: before[name] for name in there}, links)
                 raise
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Partition the core; boards cannot be partitioned."""
         backend = (
             self._boards
             if self._split_by_place([n for side in sides for n in side])[0]
             else self._local
         )
-        backend.part(number, sides)
+        backend.partition(number, sides)
 
-    def reunite(self, number: int) -> None:
-        self._local.reunite(number)
+    def heal(self, number: int) -> None:
+        self._local.heal(number)
 
     def expect_starts(self) -> None:
         self._local.expect_starts()

@@ -137,8 +137,8 @@ class SimulatedLab:
                 for name in action.nodes:
                     self._restart(name)
             case ActionKind.PARTITION:
-                self.partitions.part(action.details[NUMBER], action.details["sides"])
-            case ActionKind.REUNITE:
+                self.partitions.partition(action.details[NUMBER], action.details["sides"])
+            case ActionKind.HEAL:
                 self.partitions.heal(action.details[NUMBER])
             case ActionKind.LOAD:
                 rate_bps, size = action.details["rate_bps"], action.details["size"]

@@ -23,7 +23,7 @@ class Partitions:
     def __init__(self) -> None:
         self.active: dict[int, dict[str, int]] = {}  # number -> node -> side
 
-    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+    def partition(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Begin a partition between these groups."""
         self.active[number] = {name: side for side, names in enumerate(sides) for name in names}
 

@@ -33,16 +33,16 @@ MESSAGES = pa.schema(
         *((name, pa.int64()) for name in ("websocket_bytes", "header_bytes")),
         *((name, pa.int32()) for name in ("pieces", "packets")),
         ("label_bytes", pa.int64()),
-        *((name, pa.int32()) for name in ("flags", "word", "saying", "joined")),
+        *((name, pa.int32()) for name in ("flags", "overlay_kind", "carried_kind", "joined")),
         *((name, pa.int64()) for name in ("stalled_ns", "repeated_ns")),
     ]
 )
 COUNTS = (
     *("packets", "wire_bytes", "ethernet_bytes", "ip_bytes", "tcp_bytes", "retransmitted_bytes"),
     *("websocket_bytes", "label_bytes", "header_bytes", "payload_bytes", "control_bytes"),
-    *("unread_bytes", "answers_bytes", "other_bytes", "tcp_packets", "data_packets"),
+    *("unread_bytes", "udp_acks_bytes", "other_bytes", "tcp_packets", "data_packets"),
     *("ack_packets", "retransmitted_packets", "retransmitted_payload", "reordered_packets"),
-    *("answer_packets", "other_packets", "connections", "publish_messages", "control_messages"),
+    *("udp_ack_packets", "other_packets", "connections", "publish_messages", "control_messages"),
     *("compressed_messages", "orphan_pieces", "missing_bytes", "lost_tail_bytes"),
     *("mqtt_bytes", "mqtt_messages", "mqtt_control", "datagrams_bytes", "datagram_packets"),
     "compressed_streams",
@@ -54,7 +54,7 @@ LINKS = pa.schema(
         *((name, pa.int64()) for name in COUNTS),
     ]
 )
-USE = pa.schema(
+LINK_UTILIZATION = pa.schema(
     [
         ("link", pa.string()),
         ("direction", pa.string()),
@@ -64,7 +64,7 @@ USE = pa.schema(
 
 
 def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
-    """messages.parquet, links.parquet and use.parquet; packets and bytes of each link."""
+    """messages.parquet, links.parquet and link_utilization.parquet; packets and bytes of each link."""
     folder.mkdir()
     origins = {node.number: node.name for node in lab.topology.nodes}
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
@@ -72,7 +72,11 @@ def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
     pq.write_table(pa.table(rows, schema=MESSAGES), folder / "messages.parquet", compression="zstd")
     pq.write_table(pa.Table.from_pylist(links, LINKS), folder / "links.parquet", compression="zstd")
     use = [row for capture in lab.captures for row in use_rows(capture)]
-    pq.write_table(pa.Table.from_pylist(use, USE), folder / "use.parquet", compression="zstd")
+    pq.write_table(
+        pa.Table.from_pylist(use, LINK_UTILIZATION),
+        folder / "link_utilization.parquet",
+        compression="zstd",
+    )
     counted = {node.name: {"packets": 0, "bytes": 0, "dropped": 0} for node in lab.topology.nodes}
     for row in links:
         counted[row["link"]]["packets"] += row["packets"]
@@ -181,8 +185,8 @@ class _Stream:
             "frames": len(runs),
             "pieces": len(runs),
             "packets": self._packets(runs),
-            "word": written.message_type,
-            "saying": written.inner_type,
+            "overlay_kind": written.message_type,
+            "carried_kind": written.inner_type,
             "joined": max(1, len(parts)),
             "stalled_ns": self._stalled[final],
             "repeated_ns": self._repeated[final],

@@ -15,7 +15,7 @@ from testbed.cli.measurement import (
     read_expected,
     stages,
     warn_if_up,
-    warn_of_doubts,
+    warn_of_fidelity,
     write_run_report,
 )
 from testbed.cli.options import HERE, AsJson, chosen_master
@@ -169,7 +169,7 @@ def _analyze_batch(
             terminal.show(*expectation_tables(row["summary"], f"expected of {row['run']}"))
     for row in rows:
         if row["summary"]:
-            warn_of_doubts(row["summary"], terminal, row["run"])
+            warn_of_fidelity(row["summary"], terminal, row["run"])
     if len(measured) < len(rows):
         raise typer.Exit(FAILED)
     fail_if_unmet([row["summary"] for row in rows], terminal)

@@ -1,4 +1,4 @@
-"""Commands on the links of a lab that is up: link show, set, cut, restore, reset."""
+"""Commands on a lab that is up: link show, set, cut, restore and reset; node crash, stop and start."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,16 +9,18 @@ import typer
 from testbed.cli.options import AsJson
 from testbed.cli.tables.links import links_table
 from testbed.cli.terminal import Terminal
-from testbed.errors import InputError
+from testbed.errors import InputError, few
 from testbed.lab import LinkView, change_links, known_profile, view_links
 from testbed.lab.links import members_of, topology_of
+from testbed.lab.nodes import order_nodes
 from testbed.links.changes import BOTH, DOWN, UP, Action, LinkOrder
 from testbed.links.values import EMPTY, NONE, format_values, read_values
 from testbed.progress import Note
 from testbed.records import LabRecord, find_lab, lab_names
 from testbed.topology.diagnostics.hints import did_you_mean, listing, nearest, quoted
+from testbed.topology.model import ActionKind
 
-Words = Annotated[
+LinkSelectors = Annotated[
     list[str],
     typer.Argument(
         metavar="LINK",
@@ -27,7 +29,7 @@ Words = Annotated[
         show_default=False,
     ),
 ]
-OptionalWords = Annotated[
+OptionalLinkSelectors = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LINK",
@@ -36,9 +38,22 @@ OptionalWords = Annotated[
         show_default=False,
     ),
 ]
+NodeSelectors = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NODE",
+        help="Nodes: a name, 'group[*]', 'group[0..3]'. Before them the lab's name; not needed if only one is up.",
+        show_default=False,
+    ),
+]
 OnlyUp = Annotated[bool, typer.Option("--up", help="Only from the node.")]
 OnlyDown = Annotated[bool, typer.Option("--down", help="Only to the node.")]
-_DONE = {"restore": "restored"}  # cut, set and reset are so in every tense
+_LINKS_DONE = {"restore": "restored"}  # cut, set and reset are so in every tense
+_NODES_DONE = {
+    ActionKind.CRASH: "crashed",
+    ActionKind.STOP: "stopped",
+    ActionKind.START: "started",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -55,10 +70,22 @@ def register(app: typer.Typer) -> None:
     link.command(epilog="Example: testbed link restore broker")(restore)
     link.command(epilog="Example: testbed link reset all")(reset)
     app.add_typer(link, name="link")
+    node = typer.Typer(
+        help="Crash, stop and start nodes of a lab, on this machine or on boards; the run's manifest records it.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+    )
+    node.command(epilog="Example: testbed node crash demo broker")(crash)
+    node.command(epilog="Example: testbed node stop 'sensors[0..1]'")(stop)
+    node.command(epilog="Example: testbed node start demo broker")(start)
+    app.add_typer(node, name="node")
 
 
 def show(
-    words: OptionalWords = None, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+    words: OptionalLinkSelectors = None,
+    up: OnlyUp = False,
+    down: OnlyDown = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show how links are now, and what passed."""
     with Terminal(as_json) as terminal:
@@ -71,7 +98,7 @@ def show(
 
 
 def set_values(
-    words: Words,
+    words: LinkSelectors,
     profile: Annotated[
         str | None,
         typer.Option(help="All values of this profile, built-in or of the lab's file."),
@@ -102,14 +129,16 @@ def set_values(
         _change(record, selectors, order, terminal)
 
 
-def cut(words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False) -> None:
+def cut(
+    words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+) -> None:
     """Drop every packet silently, as when a cable breaks. Its shape stays for `restore`."""
     with Terminal(as_json) as terminal:
         _change(*lab_and_selectors(words), LinkOrder(Action.CUT, _directions(up, down)), terminal)
 
 
 def restore(
-    words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+    words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
 ) -> None:
     """End a cut. What was set before holds again."""
     with Terminal(as_json) as terminal:
@@ -118,7 +147,7 @@ def restore(
 
 
 def reset(
-    words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+    words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
 ) -> None:
     """End cuts and go back to what the file says."""
     with Terminal(as_json) as terminal:
@@ -144,7 +173,9 @@ def _change(
 def sentence(entry: dict[str, Any]) -> str:
     """Describe what was done: `cut siren (up and down)`, `set s-0 (up) to rate 64kbit/s`."""
     which = " and ".join(entry["directions"])
-    done = f"{_DONE.get(entry['action'], entry['action'])} {listing(entry['links'])} ({which})"
+    done = (
+        f"{_LINKS_DONE.get(entry['action'], entry['action'])} {listing(entry['links'])} ({which})"
+    )
     by_direction = {
         direction: _values(shape) for direction, shape in entry.get("shapes", {}).items()
     }
@@ -185,6 +216,32 @@ def _line(view: LinkView, direction: str) -> dict[str, Any] | None:
 
 def _directions(up: bool, down: bool) -> tuple[str, ...]:
     return BOTH if up == down else (UP,) if up else (DOWN,)
+
+
+def crash(arguments: NodeSelectors, as_json: AsJson = False) -> None:
+    """Kill a node at once (SIGKILL)."""
+    _order_nodes(arguments, ActionKind.CRASH, as_json)
+
+
+def stop(arguments: NodeSelectors, as_json: AsJson = False) -> None:
+    """Ask a node to leave in order (SIGTERM)."""
+    _order_nodes(arguments, ActionKind.STOP, as_json)
+
+
+def start(arguments: NodeSelectors, as_json: AsJson = False) -> None:
+    """Start a node that has crashed or was stopped."""
+    _order_nodes(arguments, ActionKind.START, as_json)
+
+
+def _order_nodes(arguments: Sequence[str], kind: ActionKind, as_json: bool) -> None:
+    with Terminal(as_json) as terminal:
+        record, selectors = lab_and_selectors(arguments)
+        names = order_nodes(record, selectors, kind, terminal.emit)
+        terminal.document({"lab": record.name, "action": kind.value, "nodes": names})
+        if names:
+            terminal.show(f"{_NODES_DONE[kind]} {few(names)}")
+        else:
+            terminal.emit(Note(f"all of these are {_NODES_DONE[kind]} already"))
 
 
 def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:

@@ -20,7 +20,7 @@ from testbed.cli.commands.compare import (
     read_worse,
     refuse_unjudged,
 )
-from testbed.cli.measurement import analyze_run, warn_of_doubts, write_run_report
+from testbed.cli.measurement import analyze_run, warn_of_fidelity, write_run_report
 from testbed.cli.options import AsJson, Overrides, RunName
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.tables.summary import summary_tables
@@ -227,7 +227,7 @@ def played(
     )
     difference = replay_difference(what, again, within_ns)
     summary = analyze_run(again, terminal.emit)
-    warn_of_doubts(summary, terminal)
+    warn_of_fidelity(summary, terminal)
     return again, difference, summary
 
 

@@ -10,7 +10,7 @@ from testbed.cli.measurement import (
     expectation_tables,
     fail_if_unmet,
     judge_again,
-    warn_of_doubts,
+    warn_of_fidelity,
     write_run_report,
 )
 from testbed.cli.options import (
@@ -60,7 +60,7 @@ def report(
             f"report: {path}",
             *(f"figure: {figure}" for figure in drawn),
         )
-        warn_of_doubts(summary, terminal)
+        warn_of_fidelity(summary, terminal)
         fail_if_unmet([summary], terminal)
 
 

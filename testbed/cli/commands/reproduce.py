@@ -75,8 +75,8 @@ def reproduce(
             result = known.again(folder, terminal)
         terminal.document({**result, "report": str(folder / "report.html")})
         terminal.show(*known.tables(result), f"report: {folder / 'report.html'}")
-        for doubt in known.doubts(result):
-            terminal.emit(Warned(doubt))
+        for warning in known.warnings(result):
+            terminal.emit(Warned(warning))
 
 
 def find_paper(name: str) -> Reproduction:

@@ -46,7 +46,7 @@ def status(
         if not labs:
             terminal.show("no lab is up")
         elif name:
-            terminal.show(nodes_table(labs[0]), *labs[0].troubles)
+            terminal.show(nodes_table(labs[0]), *labs[0].problems)
             if labs[0].state in ("partly", "dead"):
                 terminal.show(how_to_repair(find_lab(name)))
         else:
@@ -63,7 +63,7 @@ def labs_table(labs: list[LabStatus]) -> Table:
         ready = sum(node.ready for node in lab.nodes)
         table.add_row(
             lab.name,
-            "\n".join([lab.state, *lab.troubles]),
+            "\n".join([lab.state, *lab.problems]),
             str(len(lab.nodes)),
             str(ready),
             lab.backend or "",

@@ -38,9 +38,9 @@ def validate(
                 terminal.show(Text(str(errors), style="red"))
             else:
                 terminal.show(Text(f"{file}: {summary_line(topology)}"))
-                for doubt in find_likely_mistakes(topology):
-                    warnings.append({"file": str(file), "message": doubt})
-                    terminal.emit(Warned(f"{file}: {doubt}"))
+                for mistake in find_likely_mistakes(topology):
+                    warnings.append({"file": str(file), "message": mistake})
+                    terminal.emit(Warned(f"{file}: {mistake}"))
         terminal.document({"valid": not problems, "errors": problems, "warnings": warnings})
         if problems:
             raise typer.Exit(TopologyErrors.exit_code)

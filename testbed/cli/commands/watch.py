@@ -58,17 +58,17 @@ def watch(
         with terminal.screen() as show:
             while True:
                 began = time.monotonic()
-                goes_on = is_run_unfinished(
+                running = is_run_unfinished(
                     place
                 )  # checked first, so that messages until the end are read
-                _look(watched, final=not goes_on)
-                levels = watched.levels(time.time_ns(), overdue if goes_on else 0.0)
-                terminal.line(document(watched, levels, goes_on))
-                show(table(watched, levels, goes_on))
-                if once or not goes_on:
+                _look(watched, final=not running)
+                levels = watched.levels(time.time_ns(), overdue if running else 0.0)
+                terminal.line(document(watched, levels, running))
+                show(table(watched, levels, running))
+                if once or not running:
                     break
                 time.sleep(max(0.0, began + every - time.monotonic()))
-        if not goes_on and not once:
+        if not running and not once:
             terminal.emit(Note(f"run {place.run} is over: `testbed analyze` measures all of it"))
 
 
@@ -93,12 +93,12 @@ def _look(watched: "WatchedRun", final: bool) -> None:
         raise TestbedError(error.message, error.hint) from error
 
 
-def document(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> dict[str, Any]:
+def document(watched: "WatchedRun", levels: "list[Level]", running: bool) -> dict[str, Any]:
     """For programs."""
     return {
         "run": watched.run.name,
         "t": time.time_ns(),
-        "goes_on": goes_on,
+        "running": running,
         "by": "captures" if watched.by_captures else "logs",
         "levels": {
             str(level.level): {
@@ -109,13 +109,13 @@ def document(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> dic
     }
 
 
-def table(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> Table:
+def table(watched: "WatchedRun", levels: "list[Level]", running: bool) -> Table:
     """For people. Overdue messages of a run that is over are lost."""
-    shown = Table(title=f"run {watched.run.name}" + ("" if goes_on else " (over)"))
+    shown = Table(title=f"run {watched.run.name}" + ("" if running else " (over)"))
     if not watched.by_captures:
         shown.caption = "by the receivers' logs: links are not captured"
     shown.add_column("level")
-    names = ("published", "delivered", "under way", "overdue" if goes_on else "lost")
+    names = ("published", "delivered", "under way", "overdue" if running else "lost")
     for name in (*names, "p50", "p95", "max", "last 10 s", "p50", "p95"):
         shown.add_column(name, justify="right")
     for level in levels:
@@ -124,7 +124,7 @@ def table(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> Table:
             f"{level.level} {LEVEL_NAMES[level.level]}",
             str(level.published),
             f"{level.delivered} of {level.expected}",
-            str(level.under_way),
+            str(level.in_flight),
             str(level.overdue),
             *map(_delay, delays),
             str(level.recent),

@@ -39,7 +39,7 @@ class Reproduction:
     anew: Callable[[Asked, Path, Terminal], Result]  # run everything; results into the folder
     again: Callable[[Path, Terminal], Result]  # measure what an earlier one left in the folder
     tables: Callable[[Result], Sequence[Table]]
-    doubts: Callable[[Result], Iterable[str]]
+    warnings: Callable[[Result], Iterable[str]]
 
 
 MEANING = {
@@ -89,7 +89,7 @@ def failed_checks(result: Result) -> Iterable[str]:
     ]
 
 
-def doubts_of_runs(result: Result) -> Iterable[str]:
+def warnings_of_runs(result: Result) -> Iterable[str]:
     """Warnings on overloaded labs, and the checks that do not hold."""
     for run in result["runs"]:
         yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])

@@ -47,7 +47,7 @@ class CellPaper:
             anew=self.anew,
             again=self.again,
             tables=lambda result: (*self.tables(result), checks_table(result)),
-            doubts=failed_checks,
+            warnings=failed_checks,
         )
 
     def anew(self, asked: Asked, folder: Path, terminal: Terminal) -> Result:

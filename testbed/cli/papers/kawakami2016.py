@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from testbed.cli.options import chosen_master
-from testbed.cli.papers.base import Asked, Result, cells_of, doubts_of_runs, number, pivot
+from testbed.cli.papers.base import Asked, Result, cells_of, number, pivot, warnings_of_runs
 from testbed.cli.papers.cells import CellPaper
 from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_side_by_side
 from testbed.cli.terminal import Terminal
@@ -128,4 +128,4 @@ PAPER = CellPaper(
     paper=paper,
     tables=tables,
 )
-KAWAKAMI2016 = replace(PAPER.entry(), anew=anew, doubts=doubts_of_runs)
+KAWAKAMI2016 = replace(PAPER.entry(), anew=anew, warnings=warnings_of_runs)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from testbed.cli.measurement import stages
-from testbed.cli.papers.base import Asked, Reproduction, Result, checks_table, doubts_of_runs
+from testbed.cli.papers.base import Asked, Reproduction, Result, checks_table, warnings_of_runs
 from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_lab
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
@@ -108,5 +108,5 @@ LEE2016 = Reproduction(
     anew=anew,
     again=measure,
     tables=tables,
-    doubts=doubts_of_runs,
+    warnings=warnings_of_runs,
 )

@@ -98,7 +98,7 @@ def _properties(summary: dict[str, Any]) -> Table:
         "messages",
         f"{messages['published']} published, {messages['delivered']} of "
         f"{messages['expected_deliveries']} deliveries made, {messages['lost']} lost, "
-        f"{messages['duplicates']} doubled{_handed_twice(messages)}",
+        f"{messages['duplicates']} duplicates{_handed_twice(messages)}",
     )
     table.add_row(
         "overhead",

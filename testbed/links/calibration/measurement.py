@@ -65,7 +65,7 @@ def quick(exchange: Exchange, directions: Sequence[ProbedDirection]) -> list[Cal
         rate_bps = probed.train_rate_bps(probed.arrivals(arrivals, Purpose.TRAIN))
         evidence = Evidence(
             lone_sent=lone[probed.number].count,
-            lone_heard=len(alone),
+            lone_received=len(alone),
             **length_of(probed, trains.get(probed.number)),
         )
         achieved = Numbers(rate_bps, probed.delay_s(alone))
@@ -269,16 +269,16 @@ def _delays(
                 evidence,
                 kilobyte_asked_s=probed.shape.delay_s + on_link_s,
                 kilobyte_achieved_s=kilobyte_s + on_link_s,
-                kilobytes_heard=len(large),
+                kilobytes_received=len(large),
             )
         found[probed.number] = (
             replace(achieved, delay_s=probed.delay_s(alone), loss=(sent - len(alone)) / sent),
             replace(
                 evidence,
                 lone_sent=sent,
-                lone_heard=len(alone),
+                lone_received=len(alone),
                 loss_sent=sent,
-                loss_heard=len(alone),
+                loss_received=len(alone),
             ),
         )
 
@@ -303,7 +303,7 @@ def _losses(
         achieved, evidence = found[probed.number]
         found[probed.number] = (
             replace(achieved, loss=(lone.count - arrived) / lone.count),
-            replace(evidence, loss_sent=lone.count, loss_heard=arrived),
+            replace(evidence, loss_sent=lone.count, loss_received=arrived),
         )
 
 

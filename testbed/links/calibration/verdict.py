@@ -93,15 +93,15 @@ class Evidence:
     """The evidence for the achieved numbers: how many packets, how long a train."""
 
     lone_sent: int = 0
-    lone_heard: int = 0
+    lone_received: int = 0
     train_packets: int = 0
     train_s: float = 0.0
     by_train: bool = True  # else these are the packets and the length of a stream
     loss_sent: int = 0
-    loss_heard: int = 0
+    loss_received: int = 0
     kilobyte_asked_s: float | None = None  # a lone packet of 1 kB, from end to end
     kilobyte_achieved_s: float | None = None
-    kilobytes_heard: int = 0
+    kilobytes_received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +180,11 @@ def _of_delay(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if achieved.delay_s is None:
         return f"none of {evidence.lone_sent} lone packets arrived"
     off = achieved.delay_s - shape.delay_s
-    if abs(off) <= delay_tolerance_s(shape, evidence.lone_heard):
+    if abs(off) <= delay_tolerance_s(shape, evidence.lone_received):
         return ""
     return (
         f"a delay of {_duration(shape.delay_s)} was asked for, "
-        f"{_duration(achieved.delay_s)} was measured (median of {evidence.lone_heard} packets)"
+        f"{_duration(achieved.delay_s)} was measured (median of {evidence.lone_received} packets)"
     )
 
 
@@ -205,7 +205,7 @@ def _of_rate(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
 def _of_loss(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if achieved.loss is None or not evidence.loss_sent:
         return ""
-    lost = evidence.loss_sent - evidence.loss_heard
+    lost = evidence.loss_sent - evidence.loss_received
     if plausible(lost, evidence.loss_sent, shape.loss):
         return ""
     return (
@@ -219,7 +219,7 @@ def _of_kilobyte(shape: Shape, evidence: Evidence) -> str:
     if asked is None or achieved is None:
         return ""
     tolerance = (
-        DELAY_S + DELAY_SHARE * asked + shape.jitter_s * median_reach(evidence.kilobytes_heard)
+        DELAY_S + DELAY_SHARE * asked + shape.jitter_s * median_reach(evidence.kilobytes_received)
     )
     if abs(achieved - asked) <= tolerance:
         return ""

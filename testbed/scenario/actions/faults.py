@@ -82,7 +82,7 @@ class ChangedLinks:
             yield tuple(found[one]), self._by[found[one][0]][one]
 
 
-ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
+ENDS = {ActionKind.PARTITION: ActionKind.HEAL, ActionKind.LOAD: ActionKind.UNLOAD}
 _STOPS_A_NODE = (ActionKind.CRASH, ActionKind.STOP)
 _EARLIER, _NORMAL = 0, 1  # at the same moment, ends come before beginnings
 

@@ -56,7 +56,7 @@ KINDS: dict[str, Kind] = {
     "lost": Kind("deliveries that were not made", Limit.COUNT),
     "delivered": Kind("deliveries that were made", Limit.COUNT),
     "late": Kind("deliveries that took longer than the deadline of their level", Limit.COUNT),
-    "doubled": Kind("copies that came to a receiver besides the first", Limit.COUNT),
+    "duplicates": Kind("copies that came to a receiver besides the first", Limit.COUNT),
     "handed twice": Kind("deliveries that an application got more than once", Limit.COUNT),
     "out of order": Kind("deliveries that something published later has overtaken", Limit.COUNT),
     "published": Kind("messages that were published", Limit.NUMBER, scoped=False),
@@ -70,7 +70,9 @@ KINDS: dict[str, Kind] = {
         "what a broker sends besides publications, on average", Limit.NUMBER, scoped=False
     ),
     "retransmitted packets": Kind("TCP packets that were sent again", Limit.NUMBER, scoped=False),
-    "doubts": Kind("reasons to doubt the numbers of the run", Limit.NUMBER, scoped=False),
+    "fidelity warnings": Kind(
+        "reasons to doubt the numbers of the run", Limit.NUMBER, scoped=False
+    ),
 }
 
 

@@ -14,12 +14,12 @@ from pydantic_core import ErrorDetails
 from testbed.topology.diagnostics.hints import did_you_mean, listing, quoted
 from testbed.topology.diagnostics.problems import ProblemList
 from testbed.topology.diagnostics.source_map import Path, Place
-from testbed.topology.model import FORMER_KINDS
 from testbed.topology.parse.yaml_reader import Document
 from testbed.topology.schema.checks import OURS, described
 from testbed.topology.schema.json_schema import known_keys
 from testbed.topology.schema.sections import ONE, SEVERAL, TopologyFile
 
+FORMER_KEYS = {"restart": "start", "heal": "restore", "home": "brokers"}
 EVENTS: Path = ("scenario", "events")  # the only list whose items are independent of each other
 
 # A wrong required value is replaced by a harmless one; without it, its whole section would be removed.
@@ -185,9 +185,9 @@ def _report(errors: Sequence[ErrorDetails], document: Document, problems: Proble
 
 def _unknown(path: Path) -> tuple[str, str]:
     key = str(path[-1])
-    if path[:-2] == EVENTS and (now := FORMER_KINDS.get(key)):
+    if (now := FORMER_KEYS.get(key)) in (known := known_keys(path[:-1])):
         return f"`{key}` is called `{now}` now", f"write `{now}`"
-    return f"unknown key {quoted(key)}", did_you_mean(key, known_keys(path[:-1]))
+    return f"unknown key {quoted(key)}", did_you_mean(key, known)
 
 
 def _texts(item: ErrorDetails) -> tuple[str, str]:

@@ -37,15 +37,15 @@ def select_brokers(
     capacity = dict.fromkeys(
         (broker.name for broker in brokers), ceil(len(unplaced) / len(brokers))
     )
-    homes = {}
+    selected = {}
     for node in edges:
         order = _order(node, brokers)
         first = list(chosen.get(node.name, ()))
         if not _nearest_is_known(node, brokers, chosen):
             first = [next(name for name in order if capacity[name])]
             capacity[first[0]] -= 1
-        homes[node.name] = tuple(dict.fromkeys([*first, *order]))[:MAX_BROKERS_PER_CLIENT]
-    return homes
+        selected[node.name] = tuple(dict.fromkeys([*first, *order]))[:MAX_BROKERS_PER_CLIENT]
+    return selected
 
 
 def _nearest_is_known(
@@ -72,7 +72,7 @@ def _spreading_hash(node: str, broker: str) -> bytes:
     return blake2b(f"{node}/{broker}".encode(), digest_size=8).digest()
 
 
-_KEY = "home"
+_KEY = "brokers"
 
 
 def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -81,10 +81,10 @@ def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...
     of_path: dict[Path, tuple[str, ...]] = {}
     for section, raws in (("groups", checking.file.groups), ("nodes", checking.file.nodes)):
         for name, raw in raws.items():
-            if raw.home:
+            if raw.brokers:
                 path = (section, name, _KEY)
                 _check_kind(checking, path, raw.kind)
-                found = selection.in_order(path, raw.home)
+                found = selection.in_order(path, raw.brokers)
                 if len(found) > MAX_BROKERS_PER_CLIENT:
                     checking.value(
                         path,
@@ -93,8 +93,8 @@ def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...
                     )
                 of_path[section, name] = tuple(broker.name for broker in found)
     chosen = {node.name: of_path.get(_origin(node), ()) for node in nodes}
-    homes = select_brokers(nodes, chosen)
-    return tuple(replace(node, homes=homes.get(node.name, ())) for node in nodes)
+    selected = select_brokers(nodes, chosen)
+    return tuple(replace(node, brokers=selected.get(node.name, ())) for node in nodes)
 
 
 def _origin(node: Node) -> Path:

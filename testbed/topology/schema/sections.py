@@ -68,7 +68,7 @@ WrittenRate = Annotated[float, checks.quantity(units.parse_rate, units.RATE)]
 TargetName = Annotated[str, checks.line("a node's name")]
 MarkName = Annotated[str, checks.line("a name")]
 BrokerSelectors = Annotated[
-    tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")
+    tuple[str, ...], checks.selectors("leave `brokers` out for the nearest brokers")
 ]
 Router = Annotated[str | None, checks.router()]
 Image = Annotated[str | None, checks.image()]
@@ -216,7 +216,7 @@ class RawMember(RawHardware):
     router: Router = Field(
         None, description='node of kind router whose link it shares, or "group[*]" to take turns'
     )
-    home: BrokerSelectors = Field(
+    brokers: BrokerSelectors = Field(
         (),
         description="brokers of a sensor or subscriber, before all others and in this order; default: the nearest",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from synthetic_runs import StarRun, publications
+from support.runs.star_runs import StarRun, publications
 
 pytestmark = pytest.mark.spark
 
@@ -37,13 +37,13 @@ STUCK = """
 import os, signal, sys
 from analysis.spark import session
 session.STOPPING_S = session.ENDING_S = 0.5
-for word in ("first", "second"):
+for name in ("first", "second"):
     with session.open_session(short=True) as spark:
         assert spark.range(5).count() == 5
-        if word == "first":
+        if name == "first":
             from pyspark import SparkContext
             os.kill(SparkContext._gateway.proc.pid, signal.SIGSTOP)
-    print(word, flush=True)
+    print(name, flush=True)
 """
 PATIENCE_S = 90
 
@@ -98,8 +98,8 @@ def test_an_interrupt_leaves_no_java_and_no_folder_behind(tmp_path, there_is, si
         for number in signals:
             process.send_signal(number)
             time.sleep(0.3)
-        _, said = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, said) == (130, "")
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (130, "")
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
@@ -119,8 +119,8 @@ def test_an_interrupt_in_the_middle_of_the_work_is_quiet_and_leaves_nothing_half
         while process.stdout.readline() != "reading the captures 1 3\n":
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, said) == (130, "")
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, errors) == (130, "")
     assert processes_of(scratch) == []
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in folder.iterdir()) == ["logs", "pcap", "run.json"]

@@ -15,10 +15,10 @@ from analysis.metrics import (
     publications,
 )
 from analysis.pipeline import measure
-from known_mesh import DEAD, LAST_OF_C_MS, known_mesh
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS
-from written_metrics import rows
+from support.runs.known_broker_run import DEAD, LAST_OF_C_MS, known_broker_run
+from support.runs.metric_tables import rows
+from support.runs.star_runs import MS, START_NS
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ def test_a_message_is_followed_through_several_brokers(spark):
         "websocket_bytes": 2,
     }
     base |= {"header_bytes": 29, "pieces": 1, "packets": 1, "label_bytes": 0}
-    base |= {"flags": 0, "word": None, "saying": None}
+    base |= {"flags": 0, "overlay_kind": None, "carried_kind": None}
     way = [("origin", "a"), ("a", "b"), ("b", "c"), ("c", "town"), ("b", "d"), ("d", "c")]
     seen = []
     for number, (src, dst) in enumerate(way):
@@ -81,12 +81,12 @@ def test_a_message_is_followed_through_several_brokers(spark):
         publications.SCHEMA,
     )
     wanted = {"town": ["{5}x"], "absent": ["{5}x", "{1 0-9 b2d05e00-b2d05e00}x", "{2 * *}y"]}
-    said = spark.createDataFrame(
-        [("1", "town", 2, 1)], "id string, receiver string, handed long, held_back long"
+    logged = spark.createDataFrame(
+        [("1", "town", 2, 1)], "id string, receiver string, handed long, suppressed long"
     )
     dropped = spark.createDataFrame([("1", "b", "x")], "id string, dropper string, peer string")
     found = deliveries.deliveries(
-        published, crossed, said, dropped, subscriptions_of(wanted), ["a", "b", "c", "d"]
+        published, crossed, logged, dropped, subscriptions_of(wanted), ["a", "b", "c", "d"]
     ).collect()
     assert {(row.id, row.receiver) for row in found} == {
         ("1", "town"),
@@ -98,31 +98,31 @@ def test_a_message_is_followed_through_several_brokers(spark):
     assert by_receiver["town"].hops == 4
     assert by_receiver["town"].received_ns == 360
     assert (by_receiver["town"].confirmed, by_receiver["absent"].confirmed) == (True, False)
-    assert (by_receiver["town"].handed, by_receiver["town"].held_back) == (2, 1)
+    assert (by_receiver["town"].handed, by_receiver["town"].suppressed) == (2, 1)
     assert by_receiver["absent"].reason == "not forwarded by d"
 
 
 @pytest.fixture(scope="module")
-def meshed(spark, tmp_path_factory):
-    """Five brokers, one of which dies (`known_mesh`)."""
-    folder = tmp_path_factory.mktemp("runs") / "mesh"
-    mesh = known_mesh()
-    mesh.write(folder, dead=DEAD)
-    return folder, mesh, measure(spark, read_run(folder))
+def measured(spark, tmp_path_factory):
+    """Five brokers, one of which dies (`known_broker_run`)."""
+    folder = tmp_path_factory.mktemp("runs") / "brokers"
+    run = known_broker_run()
+    run.write(folder, dead=DEAD)
+    return folder, run, measure(spark, read_run(folder))
 
 
-def test_between_many_brokers_every_delivery_has_its_true_arrival_and_path(meshed):
-    folder, mesh, _ = meshed
+def test_between_many_brokers_every_delivery_has_its_true_arrival_and_path(measured):
+    folder, run, _ = measured
     found = [row for row in rows(folder, "deliveries") if row["status"] == "delivered"]
-    truth = {pair: at for pair, at in mesh.arrivals.items() if pair[1] in mesh.towns}
+    truth = {pair: at for pair, at in run.arrivals.items() if pair[1] in run.towns}
     assert {(row["id"], row["receiver"]): row["received_ns"] for row in found} == truth
     for row in found:
-        assert row["path"] == mesh.paths[row["id"], row["receiver"]]
+        assert row["path"] == run.paths[row["id"], row["receiver"]]
         assert row["hops"] == len(row["path"]) - 1
 
 
-def test_between_many_brokers_the_broker_that_kept_a_message_is_named(meshed):
-    folder, _, summary = meshed
+def test_between_many_brokers_the_broker_that_kept_a_message_is_named(measured):
+    folder, _, summary = measured
     lost = {
         (row["id"][-1], row["receiver"]): row["reason"]
         for row in rows(folder, "deliveries")
@@ -136,44 +136,44 @@ def test_between_many_brokers_the_broker_that_kept_a_message_is_named(meshed):
     assert summary["fidelity"] == {"ok": True, "reasons": [], "machine": None}
 
 
-def test_copies_that_were_held_back_and_those_handed_twice_are_told_apart(meshed):
-    folder, _, summary = meshed
-    told = {(row["id"][-1], row["receiver"]): row for row in rows(folder, "deliveries")}
-    assert (told["3", "east"]["duplicates"], told["3", "east"]["handed"]) == (1, 1)
-    assert told["3", "east"]["held_back"] == 1
-    assert told["7", "west"]["handed"] == 2
+def test_suppressed_copies_and_publications_handed_over_twice_are_counted_apart(measured):
+    folder, _, summary = measured
+    found = {(row["id"][-1], row["receiver"]): row for row in rows(folder, "deliveries")}
+    assert (found["3", "east"]["duplicates"], found["3", "east"]["handed"]) == (1, 1)
+    assert found["3", "east"]["suppressed"] == 1
+    assert found["7", "west"]["handed"] == 2
     assert summary["messages"]["handed_twice"] == 1
     assert summary["by_priority"]["5"]["handed_twice"] == 1
     assert summary["by_priority"]["5"]["handed"] == summary["by_priority"]["5"]["delivered"] == 9
 
 
-def test_forwards_are_those_that_were_sent(meshed):
-    folder, mesh, summary = meshed
-    published = [one for one in mesh.sent if one.message.kind is wire.Kind.PUBLISH]
+def test_forwards_are_those_that_were_sent(measured):
+    folder, run, summary = measured
+    published = [one for one in run.sent if one.message.kind is wire.Kind.PUBLISH]
     truth = Counter((one.src, one.message.priority) for one in published)
     found = {(row["node"], row["priority"]): row for row in rows(folder, "forwards")}
     assert {key: row["copies"] for key, row in found.items() if row["copies"]} == truth
     for (node, level), row in found.items():
         mine = [one for one in published if one.src == node and one.message.priority == level]
         others = {one.message.message_id for one in mine if node != "slope"}
-        assert row["passed_on"] == len(others)
-    assert (found["d", 5]["again"], found["d", 5]["repeated"]) == (1, 1)
+        assert row["forwarded"] == len(others)
+    assert (found["d", 5]["sent_again"], found["d", 5]["repeated"]) == (1, 1)
     assert {key for key, row in found.items() if row["relayed"]} == {("b", 1), ("e", 1)}
     assert summary["overlay"]["forwards"]["1"]["relay_share"] == 2 / 4
     assert summary["overlay"]["by_broker"]["e"]["relay_share"] == 1.0
     assert summary["overlay"]["copies_per_publication"] == len(published) / 7
 
 
-def test_control_traffic_is_counted_by_kind_and_word_with_its_headers(meshed):
-    folder, mesh, summary = meshed
+def test_control_traffic_is_counted_by_kind_and_overlay_kind_with_its_headers(measured):
+    folder, run, summary = measured
     begin, end = START_NS + 1_000 * MS, START_NS + 11_000 * MS
-    said = [
+    control_messages = [
         one
-        for one in mesh.sent
+        for one in run.sent
         if one.message.kind is not wire.Kind.PUBLISH and begin <= one.seen_ns <= end
     ]
     truth: Counter[tuple[str, str]] = Counter()
-    for one in said:
+    for one in control_messages:
         truth[one.src, one.message.kind.name] += one.size + 14 + 20 + 20
     found: Counter[tuple[str, str]] = Counter()
     for row in rows(folder, "control"):
@@ -182,24 +182,24 @@ def test_control_traffic_is_counted_by_kind_and_word_with_its_headers(meshed):
             found[row["node"], row["kind"]] += row["wire_bytes"]
     assert found == pytest.approx(truth)
     control = summary["overlay"]["control"]
-    assert set(control["by_kind"]) >= {"TAKEN", "ADVERTISED", "BEAT", "OVERLAY"}
-    assert control["by_word"]["Tell go"]["messages"] == 2
+    assert set(control["by_kind"]) >= {"ACK", "ADVERTISED", "HEARTBEAT", "OVERLAY"}
+    assert control["by_overlay_kind"]["Notify go"]["messages"] == 2
     assert summary["overlay"]["stop_go"] == {"stop": 1, "go": 2, "withheld": 1}
-    per_broker = sum(truth[key] for key in truth if key[0] in mesh.brokers) / 10 / 5
+    per_broker = sum(truth[key] for key in truth if key[0] in run.brokers) / 10 / 5
     assert control["bytes_per_s_per_broker"] == pytest.approx(per_broker)
 
 
-def test_a_brokers_death_and_its_repair_are_told(meshed):
-    _, mesh, summary = meshed
+def test_the_summary_reports_a_brokers_death_and_its_repair(measured):
+    _, run, summary = measured
     (row,) = summary["overlay"]["repairs"]
-    died_ns = START_NS + LAST_OF_C_MS * MS + mesh.delay_ns
-    whole_ns = mesh.arrivals["0000000600000003", "east"]
+    died_ns = START_NS + LAST_OF_C_MS * MS + run.delay_ns
+    whole_ns = run.arrivals["0000000600000003", "east"]
     assert row == {
         "node": "c",
         "died_ns": died_ns,
-        "told_by": "log",
+        "known_from": "log",
         "noticed_s": pytest.approx((3_500 * MS + START_NS - died_ns) / 1e9),
-        "guests": 1,
+        "clients": 1,
         "moved": 1,
         "moved_s": pytest.approx((6_060 * MS + START_NS - died_ns) / 1e9),
         "flows": 1,
@@ -210,14 +210,14 @@ def test_a_brokers_death_and_its_repair_are_told(meshed):
     }
 
 
-def test_the_lengths_of_paths_are_counted_by_level(meshed):
-    paths = meshed[2]["overlay"]["paths"]
+def test_the_lengths_of_paths_are_counted_by_level(measured):
+    paths = measured[2]["overlay"]["paths"]
     assert paths["1"] == {"hops": {"5": 1}, "mean": 5.0, "brokers_mean": 4.0}
     assert paths["5"]["hops"] == {"2": 2, "3": 4, "4": 3}
 
 
-def test_the_summary_of_a_known_mesh_is_the_one_on_record(meshed, repository):
-    golden = repository / "tests" / "golden" / "analysis" / "mesh.json"
+def test_the_summary_of_a_known_broker_run_is_the_one_on_record(measured, repository):
+    golden = repository / "tests" / "golden" / "analysis" / "brokers.json"
     if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(json.dumps(meshed[2], indent=2) + "\n")
-    assert meshed[2] == json.loads(golden.read_text())
+        golden.write_text(json.dumps(measured[2], indent=2) + "\n")
+    assert measured[2] == json.loads(golden.read_text())

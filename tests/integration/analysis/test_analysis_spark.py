@@ -32,11 +32,11 @@ from analysis.pipeline import analyze, measure
 from analysis.report.report import write_report
 from analysis.scan import packets
 from analysis.spark.java import BUNDLED, find_java
-from labelled_streams import write_mixed
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, Passing, Publication, StarRun
-from synthetic_runs import publications as plain
-from written_metrics import rows
+from support.captures.labelled_streams import write_mixed
+from support.runs.metric_tables import rows
+from support.runs.star_runs import MS, START_NS, Passing, Publication, StarRun
+from support.runs.star_runs import publications as plain
 
 pytestmark = pytest.mark.spark
 
@@ -153,21 +153,21 @@ def test_all_bytes_of_the_files_are_in_the_layers(measured):
     assert summary["overhead"]["packets"] == sum(len(r) for r in made.captures.records.values())
 
 
-def test_what_links_carried_over_time_is_all_that_they_carried(measured):
+def test_utilization_over_time_adds_up_to_all_bytes_that_links_carried(measured):
     folder, made, summary, _ = measured
-    found = rows(folder, "use")
+    found = rows(folder, "link_utilization")
     for name, records in made.captures.records.items():
         mine = [row for row in found if row["link"] == name]
         assert sum(row["bytes"] for row in mine) == sum(len(data) for _, data in records)
         for row in mine:
             assert row["from_ns"] == START_NS + 1_000 * MS + row["unit"] * 1_000 * MS
-            assert row["share"] is None, "these lines have no limit"
-    told = summary["use"]["by_link"]["broker"]["up"]
+            assert row["share"] is None, "these links have no limit"
+    reported = summary["link_utilization"]["by_link"]["broker"]["up"]
     counted = [row for row in found if (row["link"], row["direction"]) == ("broker", "up")]
-    assert told["bytes"] == sum(row["bytes"] for row in counted if row["unit"] >= 0)
+    assert reported["bytes"] == sum(row["bytes"] for row in counted if row["unit"] >= 0)
 
 
-def test_progress_is_told_stage_by_stage(measured):
+def test_progress_is_reported_stage_by_stage(measured):
     stages = measured[3]
     for stage in dict.fromkeys(name for name, _, _ in stages):
         steps = [(done, total) for name, done, total in stages if name == stage]
@@ -193,7 +193,7 @@ def test_progress_is_told_stage_by_stage(measured):
         ("control", control.SCHEMA),
         ("repair", repair.SCHEMA),
         ("load", load.SCHEMA),
-        ("use", link_utilization.SCHEMA),
+        ("link_utilization", link_utilization.SCHEMA),
     ],
 )
 def test_each_metric_is_written_as_its_schema_declares(measured, spark, name, schema):
@@ -241,7 +241,7 @@ def test_a_run_without_logs_and_with_a_cut_capture_is_measured_and_doubted(spark
     assert "Capture broker has a last packet that was cut off" in reasons
 
 
-def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp_path):
+def test_publications_before_a_change_of_the_lab_do_not_count(spark, tmp_path):
     def fate(number, _src, dst):
         return "unsent" if number < 6 and dst == "town-2" else None  # town-2 joined later
 
@@ -270,15 +270,15 @@ def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp
     assert "6 publications before the lab was last changed" in write_report(folder).read_text()
 
 
-def test_a_message_that_found_a_full_queue_or_nobody_is_lost_there(spark, tmp_path):
+def test_a_message_is_lost_where_a_queue_was_full_or_its_receiver_was_down(spark, tmp_path):
     fates = {(0, "sensor-1", "broker"): "full", (1, "broker", "town-2"): "full"}
     fates[2, "broker", "town-1"] = "unsent"
     run = StarRun(publications=list(plain(4, 1)), sensors=1, fate=lambda *hop: fates.get(hop))
     down = [
-        {"t_ns": START_NS + at_ms * MS, "action": action, "nodes": ["town-1"]}
-        for at_ms, action in ((1_015, "crash"), (1_025, "restart"))
+        {"t_ns": START_NS + at_ms * MS, "action": action, "targets": ["town-1"], "details": {}}
+        for at_ms, action in ((1_015, "crash"), (1_025, "start"))
     ]
-    run.write(tmp_path / "run", faults=down)
+    run.write(tmp_path / "run", actions=down)
     summary = measure(spark, read_run(tmp_path / "run"))
     assert summary["lost_reasons"] == {
         "queue full at sensor-1": 2,

@@ -11,9 +11,9 @@ import pytest
 from analysis.captures.packets import read
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
-from labelled_streams import STYLES, write_mixed
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
+from support.captures.labelled_streams import STYLES, write_mixed
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, Passing, frame
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="no tshark; apt-get install tshark"
@@ -49,18 +49,18 @@ def capture(tmp_path):
     """Twenty messages, the third packet of each lost on the way and sent again 200 ms later."""
     captures = Captures()
     lost: set[int] = set()
-    line = Line(captures, SENSOR, BROKER, lambda _h, n, _p: Passing(down=n not in lost))
-    line.open(START_NS)
+    connection = Connection(captures, SENSOR, BROKER, lambda _h, n, _p: Passing(down=n not in lost))
+    connection.open(START_NS)
     for number in range(20):
         message = wire.Message(
             wire.Kind.PUBLISH, origin=2, message_id=number, topic="rain", payload=bytes(6000)
         )
         data = frame(wire.encode(message), b"abcd")
-        lost.add(line.packets + 2)
+        lost.add(connection.packets + 2)
         at_ns = START_NS + (100 + 500 * number) * MS
-        line.send(SENSOR, data, at_ns)
-        again = data[2 * line.mss : 3 * line.mss]
-        line.resend(SENSOR, again, len(data) - 2 * line.mss, at_ns + 200 * MS)
+        connection.send(SENSOR, data, at_ns)
+        again = data[2 * connection.mss : 3 * connection.mss]
+        connection.resend(SENSOR, again, len(data) - 2 * connection.mss, at_ns + 200 * MS)
     paths = {}
     for host in (SENSOR, BROKER):
         paths[host.name] = tmp_path / f"{host.name}.pcap"
@@ -126,11 +126,11 @@ def test_labelled_frames_have_the_bits_and_lengths_that_tshark_sees(tmp_path, st
     ]
     writer, truths = write_mixed(chance, messages, style, 1443, b"abcd")
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER)
-    line.open(START_NS)
+    connection = Connection(captures, SENSOR, BROKER)
+    connection.open(START_NS)
     starts = sorted({at for truth in truths for at in truth.frames})
     for number, (at, end) in enumerate(pairwise([*starts, len(writer.data)])):
-        line.send(SENSOR, writer.data[at:end], START_NS + (100 + 10 * number) * MS)
+        connection.send(SENSOR, writer.data[at:end], START_NS + (100 + 10 * number) * MS)
     path = tmp_path / "broker.pcap"
     path.write_bytes(captures.pcap("broker"))
     lengths = ("websocket.payload_length", "websocket.payload_length_ext_16")

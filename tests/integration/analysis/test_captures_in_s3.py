@@ -11,7 +11,7 @@ import pytest
 from analysis.captures.files import find_files
 from analysis.captures.source import register
 from analysis.packets import count_packets
-from capture_files import START_NS, Captured, pcap, read_all
+from support.captures.capture_files import START_NS, Captured, pcap, read_all
 
 pytestmark = [
     pytest.mark.spark,
@@ -70,5 +70,5 @@ def test_workers_read_a_bucket_as_they_read_a_folder(spark, bucket):
     here = [row for path in paths for row in read_all(path).rows]
     assert found == sorted((row["ts_ns"], row["offset"]) for row in here)
     assert frame.rdd.getNumPartitions() > 5
-    told = count_packets(spark, find_files([address]), None, lambda *_: None)
-    assert told["packets"] == 6000
+    counted = count_packets(spark, find_files([address]), None, lambda *_: None)
+    assert counted["packets"] == 6000

@@ -27,7 +27,7 @@ from scapy.all import (
     raw,
 )
 
-from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all
+from support.captures.capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="no tshark; apt-get install tshark"
@@ -54,7 +54,7 @@ FIELDS = {
     "comment": ("frame.comment",),
 }
 NAMES = list(dict.fromkeys(name for names in FIELDS.values() for name in names))
-WORDS = {"eth_src", "eth_dst", "ip_src", "ip_dst", "comment"}
+TEXTS = {"eth_src", "eth_dst", "ip_src", "ip_dst", "comment"}
 
 
 def tshark(path: Path) -> list[dict[str, str]]:
@@ -67,15 +67,15 @@ def tshark(path: Path) -> list[dict[str, str]]:
     return [dict(zip(NAMES, line.split("\t"), strict=True)) for line in lines]
 
 
-def told(row: dict[str, str], column: str) -> object:
+def tshark_value(row: dict[str, str], column: str) -> object:
     """The value that tshark gives for a column; None if it gives none."""
-    word = next((row[name] for name in FIELDS[column] if row[name]), None)
-    if word is None or column in WORDS:
-        return word
+    text = next((row[name] for name in FIELDS[column] if row[name]), None)
+    if text is None or column in TEXTS:
+        return text
     if column == "ts_ns":
-        seconds, _, fraction = word.partition(".")
+        seconds, _, fraction = text.partition(".")
         return int(seconds) * 10**9 + int(fraction.ljust(9, "0")[:9])
-    return int(word, 0)
+    return int(text, 0)
 
 
 def must_agree(path: Path, *without: str) -> list[dict]:
@@ -88,7 +88,7 @@ def must_agree(path: Path, *without: str) -> list[dict]:
         for column in FIELDS:
             if column in without or (of_fragment and column in ("src_port", "dst_port")):
                 continue
-            assert mine[column] == told(their, column), (number, column)
+            assert mine[column] == tshark_value(their, column), (number, column)
     assert not ours.problems
     assert ours.accounted == path.stat().st_size or path.suffix in (".gz", ".zst")
     return ours.rows
@@ -159,7 +159,7 @@ def test_packets_that_the_capture_cut(tmp_path, snaplen):
     for mine, their in zip(ours.rows, theirs, strict=True):
         for column in FIELDS:
             if column != "interface" and mine[column] is not None:
-                assert mine[column] == told(their, column)
+                assert mine[column] == tshark_value(their, column)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from analysis.report.report import charts_of, write_report
 from analysis.stats.comparison import compare, side
 from analysis.stats.effects import judge_worse
 from analysis.stats.thresholds import judge
-from shifted_clocks import SECOND, TrueClock, framed, measurements, shift
-from synthetic_runs import MS, START_NS, Passing, Publication, StarRun
-from synthetic_runs import publications as plain
-from written_metrics import rows
+from support.runs.metric_tables import rows
+from support.runs.shifted_clocks import SECOND, TrueClock, framed, measurements, shift
+from support.runs.star_runs import MS, START_NS, Passing, Publication, StarRun
+from support.runs.star_runs import publications as plain
 
 pytestmark = pytest.mark.spark
 
@@ -65,8 +65,8 @@ def folders(tmp_path_factory):
     star(as_frames=framed(usual.as_frames, by_number)).write(root / "boards")
     shift(root / "boards", CLOCKS)
     shutil.copytree(root / "boards", root / "unmeasured")
-    told = measurements(CLOCKS, MEASURED_AT, ERROR_NS)
-    (root / "boards" / "clocks.jsonl").write_text(told + '{"t_ns": 17')
+    measured = measurements(CLOCKS, MEASURED_AT, ERROR_NS)
+    (root / "boards" / "clocks.jsonl").write_text(measured + '{"t_ns": 17')
     boards = {node: {"host": node} for node in CLOCKS}
     for name in ("boards", "unmeasured"):
         (root / name / "boards.json").write_text(json.dumps(boards))
@@ -143,7 +143,7 @@ def test_all_times_are_those_of_the_labs_machine(folders, found, table, keys):
                 assert abs(value - true[name]) <= most, name
 
 
-def test_what_links_carried_and_what_was_sent_again_is_the_same(folders, found):
+def test_traffic_and_retransmissions_of_links_are_those_of_one_clock(folders, found):
     keys = ("link", "direction")
     assert keyed(folders / "boards", "links", *keys) == keyed(folders / "one-clock", "links", *keys)
 
@@ -151,16 +151,16 @@ def test_what_links_carried_and_what_was_sent_again_is_the_same(folders, found):
 def test_the_statistics_are_those_of_one_clock_within_their_errors(found):
     one, boards = found["one-clock"], found["boards"]
     assert set(boards["delay_error_s"]) == {"5", "1"}
-    for level, told in boards["delay_error_s"].items():
-        assert 0 <= told["median"] <= told["largest"] < 4e-3
+    for level, reported in boards["delay_error_s"].items():
+        assert 0 <= reported["median"] <= reported["largest"] < 4e-3
         for name in ("p50", "p95", "p99", "max"):
             off = abs(boards["delay_s"][level][name] - one["delay_s"][level][name])
-            assert off <= told["of"][name] + SLACK_S
+            assert off <= reported["of"][name] + SLACK_S
     for receiver, levels in boards["by_receiver"].items():
-        for level, told in levels.items():
+        for level, reported in levels.items():
             true = one["by_receiver"][receiver][level]
             for name in ("p50", "p95", "max"):
-                assert abs(told[name] - true[name]) <= told["error_s"][name] + SLACK_S
+                assert abs(reported[name] - true[name]) <= reported["error_s"][name] + SLACK_S
     for key in ("messages", "hops", "overhead", "by_priority", "lost_reasons"):
         assert boards[key] == one[key]
 
@@ -174,11 +174,11 @@ def test_a_run_on_one_clock_says_nothing_of_clocks(folders, found):
     assert "±" not in page
 
 
-def test_the_summary_tells_of_each_clock(found):
-    told = found["boards"]["clocks"]
-    assert told["damaged_lines"] == [len(CLOCKS) * len(MEASURED_AT) + 1]
-    assert set(told["by_node"]) == set(CLOCKS)
-    for node, known in told["by_node"].items():
+def test_the_summary_describes_each_clock(found):
+    clocks = found["boards"]["clocks"]
+    assert clocks["damaged_lines"] == [len(CLOCKS) * len(MEASURED_AT) + 1]
+    assert set(clocks["by_node"]) == set(CLOCKS)
+    for node, known in clocks["by_node"].items():
         true = CLOCKS[node]
         assert known["measurements"] == len(MEASURED_AT)
         for when in ("before", "during", "after"):
@@ -191,13 +191,13 @@ def test_the_summary_tells_of_each_clock(found):
         assert not known["was_set"]
 
 
-def test_what_the_clocks_leave_open_is_a_reason_for_doubt(found):
+def test_a_damaged_clock_measurement_is_a_reason_for_doubt(found):
     reasons = found["boards"]["fidelity"]["reasons"]
     assert [reason for reason in reasons if "clocks.jsonl, line 13 is damaged" in reason]
     assert not [reason for reason in reasons if "contradict" in reason]
 
 
-def test_boards_that_nobody_measured_are_named_and_what_cannot_be_is_called_a_contradiction(found):
+def test_unmeasured_boards_are_named_and_impossible_times_are_called_contradictions(found):
     reasons = found["unmeasured"]["fidelity"]["reasons"]
     named = [reason for reason in reasons if "Nothing was measured of the clocks of" in reason]
     assert "sensor-1, sensor-2, town-1" in named[0]
@@ -218,16 +218,14 @@ def test_runs_that_differ_by_their_clocks_only_are_not_called_different(folders,
     sides = [side(read_run(folders / name)) for name in ("one-clock", "boards")]
     document = compare(sides)
     ratios = document["ratios"][0]["levels"]
-    assert all(
-        told["within_clock_error"] == ["p50", "p95", "p99", "max"] for told in ratios.values()
-    )
-    told = document["effects"][0]["levels"]["5"]
-    assert all(told[name]["within_clock_error"] for name in ("p50", "p95", "p99", "mean"))
+    assert all(row["within_clock_error"] == ["p50", "p95", "p99", "max"] for row in ratios.values())
+    row = document["effects"][0]["levels"]["5"]
+    assert all(row[name]["within_clock_error"] for name in ("p50", "p95", "p99", "mean"))
     assert judge_worse(document, [("delay", 0.0)])[0]["ok"]
     assert judge(document, [("delay", 1.0)])[0]["ok"]
     pairs = document["pairs"][0]
     assert pairs["same_paths"] == pairs["pairs"] > 0
-    assert all(told["within_clock_error"] > 0 for told in pairs["delays"].values())
+    assert all(row["within_clock_error"] > 0 for row in pairs["delays"].values())
 
 
 def test_a_comparison_of_runs_on_one_clock_says_nothing_of_clocks(folders, found):

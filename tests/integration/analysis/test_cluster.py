@@ -11,8 +11,8 @@ import pytest
 from analysis.packets import read_packets
 from analysis.pipeline import analyze
 from analysis.spark.shipping import write_job
-from capture_files import START_NS, Captured, pcap
-from own_cluster import (
+from support.captures.capture_files import START_NS, Captured, pcap
+from support.labs.spark_cluster import (
     FOR_A_DRIVER,
     PATIENCE_S,
     SPARK_HOME,
@@ -20,7 +20,7 @@ from own_cluster import (
     own_cluster,
     spark_environment,
 )
-from synthetic_runs import Host, Publication, StarRun, packet
+from support.runs.star_runs import Host, Publication, StarRun, packet
 
 pytestmark = pytest.mark.spark
 
@@ -51,11 +51,11 @@ def submit(cluster, tmp_path):
     master, python, driver = cluster
     code, program = write_job(tmp_path / "job")
 
-    def command(*words: object, code_expected: int = 0) -> Any:
+    def command(*arguments: object, code_expected: int = 0) -> Any:
         done = subprocess.run(
             [
                 SPARK_HOME / "bin" / "spark-submit",
-                *("--master", master, "--py-files", code, program, *map(str, words)),
+                *("--master", master, "--py-files", code, program, *map(str, arguments)),
             ],
             cwd=tmp_path,
             env={
@@ -103,8 +103,8 @@ def test_packets_are_those_of_one_machine(reach, submit, captures, tmp_path):
         assert {**document, "parquet": here["parquet"]} == here
         assert rows(Path(document["parquet"])) == rows(tmp_path / "here.parquet")
     assert here["packets"] == 4999
-    told = submit("packets", tmp_path / "nothing", code_expected=1)
-    assert "there is no capture at" in told["error"]["message"]
+    refused = submit("packets", tmp_path / "nothing", code_expected=1)
+    assert "there is no capture at" in refused["error"]["message"]
 
 
 def test_a_runs_numbers_are_those_of_one_machine(reach, submit, tmp_path):

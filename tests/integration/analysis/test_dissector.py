@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from labelled_streams import STYLES, write_mixed
 from nodes.protocol import wire
 from nodes.protocol.joined import join
-from synthetic_runs import MS, START_NS, Captures, Host, Line, frame
+from support.captures.labelled_streams import STYLES, write_mixed
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, frame
 from testbed.capture.dissector import dissector
 
 pytestmark = pytest.mark.skipif(
@@ -40,10 +40,10 @@ def seen(capture: Path, *fields: str) -> list[list[str]]:
 
 def captured(folder: Path, *chunks: bytes) -> Path:
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER)
-    line.open(START_NS)
+    connection = Connection(captures, SENSOR, BROKER)
+    connection.open(START_NS)
     for number, chunk in enumerate(chunks):
-        line.send(SENSOR, chunk, START_NS + (100 + 10 * number) * MS)
+        connection.send(SENSOR, chunk, START_NS + (100 + 10 * number) * MS)
     path = folder / "broker.pcap"
     path.write_bytes(captures.pcap("broker"))
     return path
@@ -113,8 +113,8 @@ def test_pieces_show_their_label_and_bytes_of_no_header_are_only_bytes(tmp_path:
     asked = ["tshark", "-n", "-X", f"lua_script:{script}", "-r", str(path), "-T", "fields"]
     fields = ("-e", "testbed.level", "-e", "testbed.piece", "-e", "testbed.cut")
     done = subprocess.run([*asked, *fields], capture_output=True, text=True, check=True)
-    told = [line.split("\t") for line in done.stdout.splitlines() if line.strip()]
-    assert told == [["5", "78797a", ""], ["", "", cut.hex()], ["", "", b"?!".hex()]]
+    printed = [line.split("\t") for line in done.stdout.splitlines() if line.strip()]
+    assert printed == [["5", "78797a", ""], ["", "", cut.hex()], ["", "", b"?!".hex()]]
 
 
 def test_the_command_writes_it(testbed, tmp_path: Path, repository: Path) -> None:

@@ -1,4 +1,4 @@
-"""Load of nodes: Spark counts it as pandas and as we do by hand; and from cells to Kawakami 2016's fairness."""
+"""Load of nodes: Spark's counts equal those of pandas and those by hand; and from cells to Kawakami 2016's fairness."""
 
 import json
 from collections.abc import Iterable
@@ -20,16 +20,16 @@ from analysis.papers.kawakami2016.paper import measure
 from analysis.papers.tables import write_tables
 from analysis.pipeline import measure as measure_run
 from analysis.report.report import write_report
-from known_mesh import known_mesh
-from overlay_rows import collection_rows
+from support.runs.known_broker_run import known_broker_run
+from support.runs.overlay_rows import collection_rows
 
 pytestmark = pytest.mark.spark
 
 SECOND = 1_000_000_000
 BLANK: dict[str, Any] = {
     "priority": 5, "hops": 1, "id": "1", "topic": "x", "payload_bytes": 1, "published_ns": 0, "frames": 1,
-    "websocket_bytes": 2, "header_bytes": 29, "pieces": 1, "packets": 1, "label_bytes": 0, "flags": 0, "word": None,
-    "saying": None, "joined": 1,
+    "websocket_bytes": 2, "header_bytes": 29, "pieces": 1, "packets": 1, "label_bytes": 0, "flags": 0,
+    "overlay_kind": None, "carried_kind": None, "joined": 1,
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ HAND_MADE = [
     *crossing("a", "b", 10.3),
     *crossing("b", "town", 10.5),
     *crossing("sensor", "a", 10.85),  # leaves in one second, is whole in the next
-    *crossing("a", "b", 11.5, kind="BEAT", origin=None),
+    *crossing("a", "b", 11.5, kind="HEARTBEAT", origin=None),
     sighting("town", "down", "b", "town", 11.0, complete=False),  # its end never arrived
     sighting("router", "up", "sensor", "a", 10.0),  # at a router, not at an end of its path
     *crossing("sensor", "a", 9.0),  # before the measured time
@@ -154,7 +154,7 @@ sightings = st.builds(
     src=st.sampled_from(NODES),
     dst=st.sampled_from(NODES),
     at_s=st.integers(0, 60).map(lambda tenths: 9 + tenths / 10),
-    kind=st.sampled_from(("PUBLISH", "BEAT")),
+    kind=st.sampled_from(("PUBLISH", "HEARTBEAT")),
     origin=st.sampled_from(NODES),
     complete=st.booleans(),
 )
@@ -171,49 +171,49 @@ def test_spark_counts_as_pandas_does(spark, rows, unit_s):
 
 
 @pytest.fixture(scope="module")
-def meshed(spark, tmp_path_factory):
+def measured(spark, tmp_path_factory):
     """The metrics of a known run of five brokers."""
-    folder = tmp_path_factory.mktemp("runs") / "mesh"
-    known_mesh().write(folder)
+    folder = tmp_path_factory.mktemp("runs") / "brokers"
+    known_broker_run().write(folder)
     return folder, measure_run(spark, read_run(folder))
 
 
-def test_the_summary_is_that_of_the_rows(meshed):
-    folder, summary = meshed
-    told = summary["load"]
+def test_the_summary_is_that_of_the_rows(measured):
+    folder, summary = measured
+    reported = summary["load"]
     frame = pq.read_table(folder / "metrics" / "load.parquet").to_pandas()
     nodes = ["a", "b", "c", "d", "e", "east", "slope", "west"]
     totals = frame.groupby("node").load.sum().reindex(nodes, fill_value=0.0)
-    assert list(told["by_node"]) == nodes
-    assert {name: row["load"] for name, row in told["by_node"].items()} == totals.to_dict()
-    everybody = told["all"]
-    assert everybody["nodes"] == 8
-    assert everybody["load"] == totals.sum() == frame.received.sum() + frame.sent.sum()
-    assert everybody["per_unit"] == pytest.approx(totals.sum() / told["seconds"])
-    assert everybody["largest"] == {"node": totals.idxmax(), "load": totals.max()}
-    assert everybody["momentary"]["load"] == frame.load.max()
-    assert everybody["fairness"] == pytest.approx(totals.sum() ** 2 / (8 * (totals**2).sum()))
-    assert told["brokers"]["nodes"] == 5
+    assert list(reported["by_node"]) == nodes
+    assert {name: row["load"] for name, row in reported["by_node"].items()} == totals.to_dict()
+    overall = reported["all"]
+    assert overall["nodes"] == 8
+    assert overall["load"] == totals.sum() == frame.received.sum() + frame.sent.sum()
+    assert overall["per_unit"] == pytest.approx(totals.sum() / reported["seconds"])
+    assert overall["largest"] == {"node": totals.idxmax(), "load": totals.max()}
+    assert overall["momentary"]["load"] == frame.load.max()
+    assert overall["fairness"] == pytest.approx(totals.sum() ** 2 / (8 * (totals**2).sum()))
+    assert reported["brokers"]["nodes"] == 5
     by_node = frame.groupby("node")[["publications_received", "forwarded"]].sum()
     by_node = by_node.reindex(nodes, fill_value=0)
     wanted = np.corrcoef(by_node.publications_received, by_node.forwarded)[0, 1]
-    assert everybody["correlation"] == pytest.approx(wanted)
+    assert overall["correlation"] == pytest.approx(wanted)
 
 
-def test_the_rows_are_written_as_their_schema_declares(spark, meshed):
-    found = spark.read.parquet(str(meshed[0] / "metrics" / "load.parquet")).schema
+def test_the_rows_are_written_as_their_schema_declares(spark, measured):
+    found = spark.read.parquet(str(measured[0] / "metrics" / "load.parquet")).schema
     declared = StructType.fromDDL(load.SCHEMA)
     assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
 
 
-def test_publications_forwarded_are_the_copies_that_are_counted_elsewhere(meshed):
-    _, summary = meshed
+def test_publications_forwarded_are_the_copies_that_are_counted_elsewhere(measured):
+    _, summary = measured
     copies = sum(row["copies"] for row in summary["overlay"]["by_broker"].values())
     assert sum(row["forwarded"] for row in summary["load"]["by_node"].values()) == copies
 
 
-def test_the_report_shows_the_load(meshed):
-    text = write_report(meshed[0]).read_text()
+def test_the_report_shows_the_load(measured):
+    text = write_report(measured[0]).read_text()
     assert '<h2 id="load">Load</h2>' in text
     assert "had most to do" in text
     assert "Messages that each node received and sent" in text

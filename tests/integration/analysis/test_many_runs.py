@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from synthetic_runs import StarRun, manifest_of
-from synthetic_runs import publications as plain
+from support.runs.metric_tables import rows
+from support.runs.star_runs import StarRun, manifest_of
+from support.runs.star_runs import publications as plain
 from testbed.cli.app import app
-from written_metrics import rows
 
 pytestmark = pytest.mark.spark
 
@@ -86,13 +86,13 @@ def test_the_table_shows_all_runs_and_why_one_failed(analysed):
     console = Console(width=250, record=True, file=StringIO())
     for table in batch_tables(analysed[1]):
         console.print(table)
-    told = console.export_text()
-    assert "4 runs" in told
-    assert "torn" in told
-    assert "is not JSON" in told
-    assert "2 trials: star, fifo, netns" in told
-    assert "12.50%" in told
-    assert "0.00% to 25.00%" in told
+    text = console.export_text()
+    assert "4 runs" in text
+    assert "torn" in text
+    assert "is not JSON" in text
+    assert "2 trials: star, fifo, netns" in text
+    assert "12.50%" in text
+    assert "0.00% to 25.00%" in text
 
 
 def test_runs_that_differ_in_their_seed_only_are_trials_with_intervals(analysed):
@@ -109,11 +109,11 @@ def test_runs_that_differ_in_their_seed_only_are_trials_with_intervals(analysed)
         if row["priority"] == 5
     ]
     came = [delay for delay in delays if delay is not None]
-    told = one["levels"]["5"]
-    assert told["expected"] == len(delays) == 8
-    assert told["p50"]["value"] == pytest.approx(np.median(came))
-    assert told["lost_share"]["value"] == pytest.approx(1 / 8)
-    assert told["p50"]["low"] <= told["p50"]["value"] <= told["p50"]["high"]
+    level = one["levels"]["5"]
+    assert level["expected"] == len(delays) == 8
+    assert level["p50"]["value"] == pytest.approx(np.median(came))
+    assert level["lost_share"]["value"] == pytest.approx(1 / 8)
+    assert level["p50"]["low"] <= level["p50"]["value"] <= level["p50"]["high"]
 
 
 def test_a_deadline_of_the_command_goes_before_that_of_the_run(analysed):
@@ -160,10 +160,10 @@ def test_every_table_is_there_divided_by_run_and_the_intervals_too(analysed):
         found = pq.read_table(dataset / table.stem)
         assert found.schema.names[: len(OF_RUN)] == OF_RUN
         assert found.num_rows == sum(len(rows(folder / name, table.stem)) for name in TRIALS)
-    told = pq.read_table(dataset / "intervals.parquet").to_pylist()
+    intervals = pq.read_table(dataset / "intervals.parquet").to_pylist()
     of_level = document["experiments"][0]["levels"]
-    assert len(told) == 5 * len(of_level)
-    for row in told:
+    assert len(intervals) == 5 * len(of_level)
+    for row in intervals:
         found = of_level[str(row["priority"])][row["statistic"]]
         assert (row["value"], row["low"], row["high"]) == tuple(found.values())
         assert row["trials"] == 2
@@ -177,7 +177,7 @@ def test_the_notebook_goes_through_from_its_first_cell_to_its_last(
     known: dict[str, Any] = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            assert cell["outputs"] == [], "it is kept without what a run printed"
+            assert cell["outputs"] == [], "the notebook is stored without output"
             exec("".join(cell["source"]), known)
     assert len(known["by_trial"]) == 4
     for chart in (known["parts_chart"], known["use_chart"]):

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from analysis.captures.columns import SCHEMA
 from analysis.captures.records import CUT_OFF
 from analysis.packets import count_packets
-from capture_files import START_NS, Captured, pcap
-from synthetic_runs import Host, arp, packet
+from support.captures.capture_files import START_NS, Captured, pcap
+from support.runs.star_runs import Host, arp, packet
 from testbed.cli.app import app
 from testbed.cli.commands.export import tables
 
@@ -69,7 +69,7 @@ def command(spark, monkeypatch):
     return lambda *arguments: CliRunner().invoke(app, ["packets", *map(str, arguments)])
 
 
-def test_the_command_tells_what_could_not_be_read_by_its_exit_code(command, folder):
+def test_the_exit_code_reports_bytes_that_could_not_be_read(command, folder):
     done = command(folder / "*.pcap", "--json")
     assert done.exit_code == 3
     document = json.loads(done.stdout)

@@ -10,8 +10,16 @@ from pyspark.sql import functions as sf
 from analysis.captures.columns import PROBLEMS, SCHEMA
 from analysis.captures.records import CUT_OFF
 from analysis.captures.source import register
-from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
-from synthetic_runs import Host, arp, packet
+from support.captures.capture_files import (
+    START_NS,
+    Captured,
+    Interface,
+    Pcapng,
+    pcap,
+    read_all,
+    records,
+)
+from support.runs.star_runs import Host, arp, packet
 
 pytestmark = pytest.mark.spark
 
@@ -67,7 +75,9 @@ def test_a_folder_in_pieces_has_the_rows_of_a_plain_read(reading, folder):
     assert frame.rdd.getNumPartitions() > 5
 
 
-def test_what_cannot_be_read_is_a_row_too_and_a_table(reading, spark, folder):
+def test_unreadable_bytes_have_rows_among_the_packets_and_a_table_of_their_own(
+    reading, spark, folder
+):
     path = str(folder / "damaged.pcap")
     expected = [(path, *one) for one in read_all(path).problems]
     assert [one[3] for one in expected] == ["no record: it would be 4294967295 bytes long", CUT_OFF]

@@ -3,8 +3,8 @@
 import pytest
 
 from analysis.captures.source import register
-from capture_files import START_NS, Captured, Pcapng, pcap, read_all, records
-from synthetic_runs import Host, packet
+from support.captures.capture_files import START_NS, Captured, Pcapng, pcap, read_all, records
+from support.runs.star_runs import Host, packet
 
 pytestmark = pytest.mark.spark
 
@@ -85,7 +85,7 @@ def test_restarts_read_nothing_twice_and_leave_nothing_out(read_now, tmp_path):
     assert not any(row[3] for row in found)
 
 
-def test_a_query_that_goes_on_sees_what_is_added(stream, spark, tmp_path):
+def test_a_running_query_sees_packets_that_are_added(stream, spark, tmp_path):
     path = tmp_path / "in" / "x.pcap"
     query = stream().writeStream.format("memory").queryName("packets_so_far").start()
     try:

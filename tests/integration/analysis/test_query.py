@@ -25,7 +25,7 @@ def made(folder: Path, name: str, delays: list[float], **more: list[int]) -> Run
     """An analysed run."""
     (folder / "metrics").mkdir(parents=True)
     manifest = {
-        "format": 1,
+        "format": 2,
         "run": name,
         "lab": "hand",
         "backend": {"name": "netns"},
@@ -55,14 +55,16 @@ def test_a_column_that_one_run_lacks_is_empty_there(spark, tmp_path: Path) -> No
     assert [row["hops"] for row in answer["rows"]] == [None, 2]
 
 
-def test_no_more_rows_than_wanted_and_it_is_said_that_there_are_more(spark, tmp_path: Path) -> None:
+def test_a_query_returns_the_wanted_number_of_rows_and_says_whether_there_are_more(
+    spark, tmp_path: Path
+) -> None:
     run = made(tmp_path / "a", "a", [0.1, 0.2, 0.3])
     answer = ask(spark, "SELECT delay_s FROM deliveries", [run], 2)
     assert (len(answer["rows"]), answer["more"]) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("SELECT nonsense FROM deliveries", "`nonsense` cannot be resolved"),
         ("SELECT 1 FROM nowhere", "`nowhere` cannot be found"),
@@ -71,12 +73,12 @@ def test_no_more_rows_than_wanted_and_it_is_said_that_there_are_more(spark, tmp_
     ],
 )
 def test_a_wrong_question_is_one_sentence(
-    spark, tmp_path: Path, capfd: pytest.CaptureFixture[str], sql: str, told: str
+    spark, tmp_path: Path, capfd: pytest.CaptureFixture[str], sql: str, expected: str
 ) -> None:
     run = made(tmp_path / "a", "a", [0.1])
     with pytest.raises(AnalysisError) as raised:
         ask(spark, sql, [run], 10)
-    assert told in raised.value.message
+    assert expected in raised.value.message
     assert "\n" not in raised.value.message
     assert "SQLSTATE" not in raised.value.message
     assert "Traceback" not in capfd.readouterr().err

@@ -13,8 +13,8 @@ from analysis.inputs.run_folder import read_run
 from analysis.pipeline import measure
 from analysis.report.figures import write_figures
 from analysis.report.report import write_report
-from machine_rows import machine_row, write_rows
-from synthetic_runs import START_NS, StarRun, publications
+from support.runs.machine_rows import machine_row, write_rows
+from support.runs.star_runs import START_NS, StarRun, publications
 from testbed.hazards.kinds import site_histories
 from testbed.hazards.model import Hazard, HazardKind, Rain, Storm
 from testbed.hazards.record import record
@@ -92,7 +92,7 @@ def report(spark, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def chromium(tmp_path):
-    """chromium(url, *flags): what Chromium wrote to its output and its log."""
+    """chromium(url, *flags): the output and the log of Chromium."""
 
     def look(url: str, *flags: str) -> tuple[str, str]:
         done = subprocess.run(
@@ -107,7 +107,7 @@ def chromium(tmp_path):
     return look
 
 
-def test_the_report_asks_nobody_for_anything(report):
+def test_the_report_loads_nothing_from_elsewhere(report):
     text = report.read_text()
     assert "<script" not in text
     assert "&lt;script&gt;alert(1)" in text
@@ -164,13 +164,13 @@ def test_the_report_says_which_links_were_changed_when(report):
     assert cells == ["2.5\u00a0s", "cut (down)", "town-1", ""]
 
 
-def test_links_are_listed_as_people_count(report):
+def test_links_are_listed_in_natural_order(report):
     text = report.read_text()
     listed = re.findall(r"<tr><td>(sensor-\d+)</td><td>up</td>", text)
     assert listed == [f"sensor-{number}" for number in range(1, 12)]
 
 
-def test_the_report_says_who_heard_of_it_when(report):
+def test_the_report_lists_the_receivers_of_each_level(report):
     table = re.search(r'<div id="receivers">.*?</table>', report.read_text(), re.DOTALL)
     assert table is not None
     rows = re.findall(r"<tr><td>(town-\d)</td><td><span[^>]*>(\d)</span>", table[0])
@@ -186,7 +186,7 @@ def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
         "hazard-chart",
         "journey",
         "paths",
-        "use",
+        "link_utilization",
         "layers",
         "machine-chart",
         "topology",
@@ -257,7 +257,7 @@ def test_each_chart_is_written_as_a_vector_figure(report, tmp_path):
     assert {
         "delay-by-level-cdf",
         "hazard-over-time",
-        "link-use-heat-map",
+        "link-utilization-heat-map",
         "message-paths",
         "machine-over-time",
     } <= names
@@ -267,18 +267,18 @@ def test_each_chart_is_written_as_a_vector_figure(report, tmp_path):
         assert path.read_bytes().startswith(opening)
 
 
-def test_the_command_lists_the_figures_that_it_wrote_where_it_was_told(
+def test_the_command_lists_the_figures_that_it_wrote_to_the_given_folder(
     report, testbed_json, tmp_path
 ):
     elsewhere = tmp_path / "paper"
-    told = testbed_json("report", report.parent, "--figures", "--to", elsewhere, codes=(0, 3))
-    assert told["report"] == str(report)
-    assert {Path(name) for name in told["figures"]} == set(elsewhere.iterdir())
+    document = testbed_json("report", report.parent, "--figures", "--to", elsewhere, codes=(0, 3))
+    assert document["report"] == str(report)
+    assert {Path(name) for name in document["figures"]} == set(elsewhere.iterdir())
     assert (elsewhere / "delay-by-level-cdf.pdf").read_bytes().startswith(b"%PDF")
     assert not (report.parent / "figures").exists()
 
 
-def test_each_chart_has_words_for_those_who_cannot_see_it(report):
+def test_each_chart_has_a_text_for_screen_readers(report):
     charts = re.findall(r"<figure[^>]*>\s*<svg([^>]*)>", report.read_text())
     assert len(charts) >= 8
     for chart in charts:

@@ -34,10 +34,10 @@ def started(repository):
     """started("watch", ...): start a command that keeps running; it ends with the test."""
     processes = []
 
-    def start(*words: str) -> subprocess.Popen[str]:
+    def start(*arguments: str) -> subprocess.Popen[str]:
         processes.append(
             subprocess.Popen(
-                [sys.executable, "-m", "testbed", *words],
+                [sys.executable, "-m", "testbed", *arguments],
                 cwd=repository,
                 env={**os.environ, "COLUMNS": "160"},
                 stdout=subprocess.PIPE,
@@ -59,7 +59,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     assert testbed("up", file, "--backend", "netns").returncode == 0
     watching = started("watch", "watched", "--json", "--every", "0.3")
     interrupted = started("watch")
-    assert json.loads(watching.stdout.readline())["goes_on"]
+    assert json.loads(watching.stdout.readline())["running"]
     played = testbed("play", "watched")
     assert played.returncode in (0, 3), played.stderr
     interrupted.send_signal(signal.SIGINT)
@@ -69,7 +69,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     assert watching.returncode == 0
     assert "is over" in err
     looks = [json.loads(line) for line in out.splitlines()]
-    assert [look["goes_on"] for look in looks] == [True] * (len(looks) - 1) + [False]
+    assert [look["running"] for look in looks] == [True] * (len(looks) - 1) + [False]
     seen = [look["levels"]["5"]["delivered"] for look in looks if look["levels"]]
     assert seen == sorted(seen)
     assert len(set(seen)) > 4
@@ -82,8 +82,8 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     (level,) = whole.levels(0, 0.0)
     assert (level.p50, level.max) == (last["p50"], last["max"])
     lines = map(json.loads, (folder / "logs" / "siren.jsonl").read_text().splitlines())
-    told = [line["t"] - line["published_ns"] for line in lines if line["event"] == "receive"]
-    assert 0.05 < level.max <= max(told) / 1e9
+    logged = [line["t"] - line["published_ns"] for line in lines if line["event"] == "receive"]
+    assert 0.05 < level.max <= max(logged) / 1e9
 
     out, err = interrupted.communicate(timeout=60)
     assert interrupted.returncode == 130
@@ -101,9 +101,11 @@ def test_a_run_that_is_over_is_shown_once(testbed, testbed_json, repository):
         (one["t"] - one["published_ns"]) / 1e9 for one in received if one.get("priority") == 5
     ]
     (look,) = testbed("watch", sample, "--json", "--once").stdout.splitlines()
-    told = json.loads(look)["levels"]["5"]
-    assert told["p50"] == pytest.approx(median(delays), abs=0.02), "a log is a little later"
-    assert told["max"] == pytest.approx(max(delays), abs=0.02)
+    level = json.loads(look)["levels"]["5"]
+    assert level["p50"] == pytest.approx(median(delays), abs=0.02), (
+        "a log entry is a little later than the capture"
+    )
+    assert level["max"] == pytest.approx(max(delays), abs=0.02)
     done = testbed("watch", "nothing")
     assert done.returncode == 2
     assert "no run 'nothing'" in done.stderr

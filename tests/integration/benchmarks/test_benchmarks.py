@@ -62,7 +62,7 @@ def test_namespaces_are_compared_with_mininet(repository: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.docker
-def test_a_loaded_lab_tells_of_memory_and_deliveries(repository: Path) -> None:
+def test_the_load_benchmark_reports_memory_and_deliveries(repository: Path) -> None:
     asked = ("--count", "6", "--rate", "20", "--seconds", "3")
     found = benchmark(repository, "load", *asked)
     assert found["ratios"].keys() == found["limits"].keys()
@@ -74,7 +74,7 @@ def test_a_loaded_lab_tells_of_memory_and_deliveries(repository: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.netns
-def test_delivery_methods_are_compared_on_one_line(repository: Path) -> None:
+def test_delivery_methods_are_compared_on_one_link(repository: Path) -> None:
     asked = ("--what", "rates", "--seconds", "10", "--scale", "8")
     found = benchmark(repository, "delivery", *asked, "--only", "dmpq-pc,preemptive,sse")
     expected = {"preemptive_vs_dmpq", "preemptive_wire_vs_dmpq"}
@@ -106,9 +106,9 @@ def test_an_interrupted_benchmark_takes_everything_back(repository: Path, places
         assert time.monotonic() < deadline
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, words = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "taken back" in words
+    assert "taken back" in errors
     assert not list(places.iterdir())
     assert not [pid for pid in processes() if str(places) in environment(pid)]
 
@@ -124,7 +124,7 @@ def environment(pid: str) -> str:
         return ""
 
 
-def test_a_ratio_above_its_limit_is_told() -> None:
+def test_a_ratio_above_its_limit_is_reported() -> None:
     report = Report(limits={"up": 0.5, "down": 0.5, "not measured": 1.0})
     report.took("ours up", 2.0)
     report.took("ours down", 1.0)
@@ -143,9 +143,9 @@ def test_a_ratio_above_its_limit_is_told() -> None:
 def test_each_message_of_the_load_is_delivered_once(count: int) -> None:
     topology = load_text(lab_text("load", count, rate=500, seconds=30), "load.yaml")
     assert len(topology.nodes) == count
-    heard = [topic for node in topology.nodes for topic in node.topics]
+    subscribed = [topic for node in topology.nodes for topic in node.topics]
     sensors = [node.name for node in topology.nodes if node.kind == "sensor"]
-    assert sorted(heard) == sorted(f"readings/{name}" for name in sensors)
+    assert sorted(subscribed) == sorted(f"readings/{name}" for name in sensors)
 
 
 @pytest.mark.netns

@@ -1,4 +1,4 @@
-"""The benchmark of links runs, and prints what it measured."""
+"""The benchmark of links runs, and prints its measurements."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The benchmark of the simulation runs, and prints what it measured."""
+"""The benchmark of the simulation runs, and prints its measurements."""
 
 import json
 import subprocess

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from board_bench import Bench
+from support.boards.board_bench import Bench
 from testbed.backends.common import zipapp
 from testbed.backends.field import capture_zipapp
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapReader
 
-from board_bench import BOARD, PEER, PORT, STRANGER, Bench, eventually, write_links
+from support.boards.board_bench import BOARD, NON_PEER, PEER, PORT, Bench, eventually, write_links
 from testbed.capture.records import read_records
 from testbed.links.namespaces import inside
 
@@ -32,26 +32,26 @@ class Capture:
     """capture.pyz on the board."""
 
     def __init__(self, bench: Bench, folder: Path, *more: object) -> None:
-        self.file, self.account = folder / "capture.pcap", folder / "capture.json"
+        self.file, self.statistics_file = folder / "capture.pcap", folder / "capture.json"
         folder.mkdir(exist_ok=True)
         program = bench.programs / "capture.pyz"
-        before = self.account.stat().st_mtime_ns if self.account.exists() else 0
+        before = self.statistics_file.stat().st_mtime_ns if self.statistics_file.exists() else 0
         self.process = subprocess.Popen(
             bench.command(
                 *(sys.executable, "-I", "-S", "-W", "error", program, "--interface", "eth0"),
-                *("--file", self.file, "--account", self.account),
+                *("--file", self.file, "--statistics", self.statistics_file),
                 *("--without-port", SSH, "--without-port", "22", *more),
             )
         )
         eventually(
             lambda: (
-                (self.account.exists() and self.account.stat().st_mtime_ns > before)
+                (self.statistics_file.exists() and self.statistics_file.stat().st_mtime_ns > before)
                 or self.process.poll() is not None
             )
         )
 
-    def told(self) -> Any:
-        return json.loads(self.account.read_bytes())
+    def statistics(self) -> Any:
+        return json.loads(self.statistics_file.read_bytes())
 
     def numbers(self, *, source: str = "", to: int = PORT) -> list[int]:
         """The numbers in our packets, in the order of the file."""
@@ -98,13 +98,13 @@ def test_both_directions_are_captured_but_for_the_labs_own_connection(
     assert not capture.numbers(to=SSH)
     with RawPcapReader(str(capture.file)) as reader:
         assert reader.nano
-        times = [about.sec * 10**9 + about.usec for _, about in reader]
+        times = [metadata.sec * 10**9 + metadata.usec for _, metadata in reader]
     assert times == sorted(times)
     assert began < times[0] <= times[-1] < time.time_ns()
-    told = capture.told()
-    assert began < told["began_ns"] < told["until_ns"]
+    statistics = capture.statistics()
+    assert began < statistics["began_ns"] < statistics["until_ns"]
     lengths = [length for _, length, _ in read_records(capture.file)]
-    assert {name: told[name] for name in ("packets", "bytes", "dropped", "error", "ended", "gaps")} == {
+    assert {name: statistics[name] for name in ("packets", "bytes", "dropped", "error", "ended", "gaps")} == {
         "packets": len(lengths), "bytes": sum(lengths), "dropped": 0, "error": "", "ended": True, "gaps": [],
     }  # fmt: skip
 
@@ -124,16 +124,18 @@ def talk(bench: Bench, port: int) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("tshark"), reason="no tshark; apt-get install tshark")
-def test_tshark_reads_it_with_right_checksums(bench: Bench, links: Path, capturing: Any) -> None:
+def test_tshark_reads_the_capture_with_right_checksums(
+    bench: Bench, links: Path, capturing: Any
+) -> None:
     """The checksums of packets from the board are right, too, because offloads are off while its link is shaped."""
     bench.did("shape", write_links(links, up={"rate_bps": 1e6}))
     capture = capturing()
     talk(bench, 7878)
     assert capture.end() == 0
-    asked = ["tshark", "-r", capture.file, "-o", "tcp.check_checksum:TRUE", "-T", "fields",
+    command = ["tshark", "-r", capture.file, "-o", "tcp.check_checksum:TRUE", "-T", "fields",
              "-e", "ip.src", "-e", "tcp.checksum.status", "tcp.port == 7878"]  # fmt: skip
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    of_board = [line.split()[1] for line in said.splitlines() if line.split()[0] == BOARD]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    of_board = [line.split()[1] for line in output.splitlines() if line.split()[0] == BOARD]
     assert of_board
     assert set(of_board) == {"1"}
 
@@ -150,23 +152,23 @@ def test_a_killed_capture_is_continued(bench: Bench, capturing: Any) -> None:
     first = capturing()
     bench.send("up", PEER, 50)
     eventually(lambda: len(first.numbers()) == 50)
-    eventually(lambda: first.told()["packets"] >= 50)
+    eventually(lambda: first.statistics()["packets"] >= 50)
     first.end(signal.SIGKILL)
     whole = first.file.stat().st_size
     with first.file.open("ab") as torn:  # as a power failure leaves it
         torn.write(b"\x01\x02\x03")
-    assert not first.told()["ended"]
+    assert not first.statistics()["ended"]
     bench.send("up", PEER, 7)
     second = capturing()
     assert second.file.stat().st_size >= whole
     bench.send("up", PEER, 20)
     assert second.end() == 0
     assert second.numbers() == [*range(50), *range(20)]
-    told = second.told()
-    assert told["ended"]
-    assert told["packets"] == len(list(read_records(second.file)))
-    ((since, until),) = told["gaps"]
-    assert told["began_ns"] < since < until < told["until_ns"]
+    statistics = second.statistics()
+    assert statistics["ended"]
+    assert statistics["packets"] == len(list(read_records(second.file)))
+    ((since, until),) = statistics["gaps"]
+    assert statistics["began_ns"] < since < until < statistics["until_ns"]
 
 
 @contextmanager
@@ -179,7 +181,7 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_full_disk_costs_packets_and_is_told(
+def test_a_full_disk_costs_packets_and_is_reported(
     bench: Bench, capturing: Any, tmp_path: Path
 ) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk:
@@ -188,20 +190,20 @@ def test_a_full_disk_costs_packets_and_is_told(
         for _ in range(20):
             bench.send("up", PEER, 30)
             time.sleep(0.05)
-        eventually(lambda: capture.told()["dropped"] > 0)
-        told = capture.told()
-        assert "No space left" in told["error"]
-        assert told["packets"] > 50
+        eventually(lambda: capture.statistics()["dropped"] > 0)
+        statistics = capture.statistics()
+        assert "No space left" in statistics["error"]
+        assert statistics["packets"] > 50
         on_disk = list(read_records(capture.file))
         assert on_disk[-1][2], "whole records, and readable"
         (disk / "filler").unlink()
         bench.send("up", PEER, 20)
         assert capture.end() == 0
-        told = capture.told()
+        statistics = capture.statistics()
         assert capture.numbers()[-20:] == [*range(20)]
-        assert told["ended"]
-        assert told["packets"] == len(list(read_records(capture.file)))
-        assert told["packets"] + told["dropped"] >= 620
+        assert statistics["ended"]
+        assert statistics["packets"] == len(list(read_records(capture.file)))
+        assert statistics["packets"] + statistics["dropped"] >= 620
 
 
 def test_shaped_packets_are_captured_behind_the_shaper(
@@ -212,7 +214,7 @@ def test_shaped_packets_are_captured_behind_the_shaper(
     capture = capturing()
     for direction in ("up", "down"):
         bench.measure(direction, PEER, count=40)
-    bench.send("down", STRANGER, 5)
+    bench.send("down", NON_PEER, 5)
     time.sleep(0.2)
     bench.did("shape", write_links(links, down={"cut": True}))
     time.sleep(1.5)  # the capture checks each second
@@ -224,8 +226,8 @@ def test_shaped_packets_are_captured_behind_the_shaper(
     assert capture.end() == 0
     assert capture.numbers(source=BOARD) == [*range(40)]
     assert capture.numbers(source=PEER) == [*range(40), *range(3)]
-    assert capture.numbers(source=STRANGER) == [*range(5)]
-    assert capture.told()["dropped"] == 0
+    assert capture.numbers(source=NON_PEER) == [*range(5)]
+    assert capture.statistics()["dropped"] == 0
     times = [
         time_ns / 1e9 for time_ns, length, data in read_records(capture.file)
         if length == 1042 and data[26:30] == bytes(map(int, PEER.split(".")))
@@ -233,21 +235,21 @@ def test_shaped_packets_are_captured_behind_the_shaper(
     assert 8 * 1042 * 39 / (times[-1] - times[0]) == pytest.approx(400e3, rel=0.05)
 
 
-def test_an_interface_that_comes_back_is_heard_again(bench: Bench, capturing: Any) -> None:
+def test_an_interface_that_comes_back_is_captured_again(bench: Bench, capturing: Any) -> None:
     capture = capturing()
     bench.send("up", PEER, 4)
     eventually(lambda: len(capture.numbers()) == 4)
     bench.unplug()
-    eventually(lambda: "eth0 is gone" in capture.told()["error"])
+    eventually(lambda: "eth0 is gone" in capture.statistics()["error"])
     bench.plug_in()
-    eventually(lambda: capture.told()["error"] == "")
+    eventually(lambda: capture.statistics()["error"] == "")
     bench.send("up", PEER, 6)
     assert capture.end() == 0
     assert capture.numbers() == [*range(4), *range(6)]
 
 
-def test_an_interface_that_is_not_there_is_told(bench: Bench, capturing: Any) -> None:
+def test_a_missing_interface_is_reported(bench: Bench, capturing: Any) -> None:
     bench.unplug()
     capture = capturing()
     assert capture.process.wait(20) == 1
-    assert capture.told()["error"] == "cannot listen on eth0: No such device"
+    assert capture.statistics()["error"] == "cannot listen on eth0: No such device"

@@ -1,4 +1,4 @@
-"""Links of boards, shaped by real `tc` in namespaces: only for peers, and restored afterwards."""
+"""Real `tc` shapes the links of boards in namespaces: only for peers, and `unshape` restores the interface."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from board_bench import FAR_PEER, PEER, STRANGER, Bench, eventually, write_links
+from support.boards.board_bench import FAR_PEER, NON_PEER, PEER, Bench, eventually, write_links
 
 pytestmark = [
     pytest.mark.netns,
@@ -17,34 +17,34 @@ pytestmark = [
 
 
 def is_shaped(bench: Bench, direction: str, address: str, rate_bps: float) -> bool:
-    heard = bench.measure(direction, address)
-    return len(heard.times) >= 30 and heard.rate_bps == pytest.approx(rate_bps, rel=0.08)
+    received = bench.measure(direction, address)
+    return len(received.times) >= 30 and received.rate_bps == pytest.approx(rate_bps, rel=0.08)
 
 
 def passes_at_once(bench: Bench, direction: str, address: str) -> bool:
-    heard = bench.measure(direction, address, wait_s=0.3)
-    return len(heard.times) == 60 and heard.times[-1] - heard.times[0] < 0.2
+    received = bench.measure(direction, address, wait_s=0.3)
+    return len(received.times) == 60 and received.times[-1] - received.times[0] < 0.2
 
 
 def is_cut(bench: Bench, direction: str, address: str) -> bool:
     return not bench.measure(direction, address, count=10, wait_s=0.4).times
 
 
-def test_peers_are_shaped_and_nobody_else(bench: Bench, links: Path) -> None:
+def test_only_packets_of_peers_are_shaped(bench: Bench, links: Path) -> None:
     write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 800e3})
     assert bench.did("shape", links) == {"changed": True}
     for peer in (PEER, FAR_PEER):
         assert is_shaped(bench, "up", peer, 400e3)
         assert is_shaped(bench, "down", peer, 800e3)
     for direction in ("up", "down"):
-        assert passes_at_once(bench, direction, STRANGER)
+        assert passes_at_once(bench, direction, NON_PEER)
 
 
-def test_the_queue_in_front_of_a_line_holds_what_was_asked(bench: Bench, links: Path) -> None:
+def test_the_queue_of_a_link_has_the_requested_size(bench: Bench, links: Path) -> None:
     write_links(links, up={"rate_bps": 400e3, "queue_bytes": 20_000})
     bench.did("shape", links)
-    heard = bench.measure("up", PEER)
-    assert 17 <= len(heard.times) <= 25  # 1,042 bytes each, and those that left meanwhile
+    received = bench.measure("up", PEER)
+    assert 17 <= len(received.times) <= 25  # 1,042 bytes each, and the packets that left meanwhile
     assert passes_at_once(bench, "down", PEER)
 
 
@@ -55,10 +55,10 @@ def test_a_cut_direction_is_cut_for_peers(bench: Bench, links: Path, direction: 
     other = "down" if direction == "up" else "up"
     assert is_cut(bench, direction, PEER)
     assert passes_at_once(bench, other, PEER)
-    assert passes_at_once(bench, direction, STRANGER)
+    assert passes_at_once(bench, direction, NON_PEER)
 
 
-def test_a_second_time_changes_nothing(bench: Bench, links: Path) -> None:
+def test_shaping_a_second_time_changes_nothing(bench: Bench, links: Path) -> None:
     write_links(links, up={"rate_bps": 400e3}, down={"cut": True})
     assert bench.did("shape", "--show", links)["changed"] is True
     bench.did("shape", links)
@@ -72,15 +72,15 @@ def test_a_second_time_changes_nothing(bench: Bench, links: Path) -> None:
     assert bench.state() == before
 
 
-def test_values_change_while_it_runs(bench: Bench, links: Path) -> None:
+def test_settings_change_while_the_link_is_shaped(bench: Bench, links: Path) -> None:
     bench.did("shape", write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 400e3}))
     assert bench.did("shape", write_links(links, up={"cut": True}, down={"rate_bps": 800e3})) == {
         "changed": True
     }
     assert is_cut(bench, "up", PEER)
     assert is_shaped(bench, "down", PEER, 800e3)
-    bench.did("shape", write_links(links, up={"rate_bps": 800e3}, peers=[STRANGER]))
-    assert is_shaped(bench, "up", STRANGER, 800e3)
+    bench.did("shape", write_links(links, up={"rate_bps": 800e3}, peers=[NON_PEER]))
+    assert is_shaped(bench, "up", NON_PEER, 800e3)
     for direction in ("up", "down"):
         assert passes_at_once(bench, direction, PEER)
 
@@ -99,7 +99,7 @@ def test_unshape_leaves_the_interface_as_it_was_found(bench: Bench, links: Path)
     assert bench.state() == found
 
 
-def test_a_file_that_asks_for_nothing_takes_the_shaping_off(bench: Bench, links: Path) -> None:
+def test_a_file_without_settings_removes_the_shaping(bench: Bench, links: Path) -> None:
     found = bench.state()
     assert bench.did("shape", write_links(links)) == {"changed": False}
     bench.did("shape", write_links(links, up={"rate_bps": 400e3}))
@@ -108,7 +108,7 @@ def test_a_file_that_asks_for_nothing_takes_the_shaping_off(bench: Bench, links:
 
 
 @pytest.mark.parametrize("missing", ["root", "ingress", "filters", "note", "shaper"])
-def test_what_was_half_taken_away_is_put_right_or_taken_away(
+def test_shaping_that_was_partly_removed_is_repaired_or_removed(
     bench: Bench, links: Path, missing: str
 ) -> None:
     write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 400e3})
@@ -136,7 +136,7 @@ def test_what_was_half_taken_away_is_put_right_or_taken_away(
     assert left == found or missing == "note"
 
 
-def test_a_device_whose_maker_died_at_once_is_used_and_removed(bench: Bench, links: Path) -> None:
+def test_a_device_that_a_killed_command_left_is_used_and_removed(bench: Bench, links: Path) -> None:
     write_links(links, up={"rate_bps": 400e3})
     found = bench.state()
     bench.did("shape", links)
@@ -151,7 +151,7 @@ def test_a_device_whose_maker_died_at_once_is_used_and_removed(bench: Bench, lin
     assert bench.state() == found
 
 
-def test_what_somebody_else_has_set_is_left_alone(
+def test_settings_of_other_programs_are_left_alone(
     bench: Bench, links: Path, tmp_path: Path
 ) -> None:
     write_links(links, up={"rate_bps": 400e3})
@@ -174,7 +174,9 @@ def test_what_somebody_else_has_set_is_left_alone(
     assert bench.state() == found
 
 
-def test_an_interface_that_is_not_there_or_gone(bench: Bench, links: Path) -> None:
+def test_shape_reports_a_missing_interface_and_unshape_ignores_it(
+    bench: Bench, links: Path
+) -> None:
     write_links(links, up={"rate_bps": 400e3})
     bench.did("shape", links)
     bench.unplug()
@@ -184,36 +186,38 @@ def test_an_interface_that_is_not_there_or_gone(bench: Bench, links: Path) -> No
     assert bench.devices() == []
 
 
-def test_where_programs_are_not_taken_u32_serves(bench: Bench, links: Path, tmp_path: Path) -> None:
+def test_u32_filters_serve_where_the_kernel_accepts_no_bpf_program(
+    bench: Bench, links: Path, tmp_path: Path
+) -> None:
     shim = tmp_path / "bin" / "tc"
     shim.parent.mkdir()
     shim.write_text(
-        f'#!/bin/sh\nfor word; do [ "$word" = bpf ] && exit 2; done\nexec {shutil.which("tc")} "$@"\n'
+        f'#!/bin/sh\nfor argument; do [ "$argument" = bpf ] && exit 2; done\nexec {shutil.which("tc")} "$@"\n'
     )
     shim.chmod(0o755)
-    way = {"PATH": f"{shim.parent}:{os.environ['PATH']}"}
-    strangers = [f"198.51.100.{number}" for number in range(0, 120, 2)]
-    write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 800e3}, peers=[*strangers, PEER])
+    environment = {"PATH": f"{shim.parent}:{os.environ['PATH']}"}
+    others = [f"198.51.100.{number}" for number in range(0, 120, 2)]
+    write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 800e3}, peers=[*others, PEER])
     found = bench.state()
-    bench.did("shape", links, **way)
+    bench.did("shape", links, **environment)
     assert "u32" in bench.state()["filters"]
-    assert bench.did("shape", links, **way) == {"changed": False}
+    assert bench.did("shape", links, **environment) == {"changed": False}
     assert is_shaped(bench, "up", PEER, 400e3)
     assert is_shaped(bench, "down", PEER, 800e3)
-    assert passes_at_once(bench, "up", STRANGER)
-    assert passes_at_once(bench, "down", STRANGER)
-    bench.did("unshape", links, **way)
+    assert passes_at_once(bench, "up", NON_PEER)
+    assert passes_at_once(bench, "down", NON_PEER)
+    bench.did("unshape", links, **environment)
     assert bench.state() == found
 
 
-def test_many_peers(bench: Bench, links: Path) -> None:
+def test_many_peers_are_shaped(bench: Bench, links: Path) -> None:
     others = [f"198.51.{number // 100}.{2 * (number % 100)}" for number in range(700)]
     bench.did("shape", write_links(links, down={"rate_bps": 400e3}, peers=[*others, PEER]))
     assert is_shaped(bench, "down", PEER, 400e3)
-    assert passes_at_once(bench, "down", STRANGER)
+    assert passes_at_once(bench, "down", NON_PEER)
 
 
-def test_delay_is_served_or_refused_by_name(bench: Bench, links: Path) -> None:
+def test_delay_is_applied_or_refused_with_a_reason(bench: Bench, links: Path) -> None:
     write_links(links, up={"delay_s": 0.1, "rate_bps": 1e6})
     found = bench.state()
     done = bench.run("shape", links)
@@ -226,7 +230,7 @@ def test_delay_is_served_or_refused_by_name(bench: Bench, links: Path) -> None:
 
 
 @pytest.mark.netem
-def test_delay_and_loss_of_peers_only(bench: Bench, links: Path) -> None:
+def test_delay_and_loss_apply_to_peers_only(bench: Bench, links: Path) -> None:
     write_links(links, up={"delay_s": 0.2}, down={"delay_s": 0.1, "loss": 0.5, "rate_bps": 8e6})
     bench.did("shape", links)
     for direction, delay in (("up", 0.2), ("down", 0.1)):
@@ -237,5 +241,5 @@ def test_delay_and_loss_of_peers_only(bench: Bench, links: Path) -> None:
             eventually(lambda: times)
             assert delay <= times[0] - sent < delay + 0.08
     assert 30 < len(bench.measure("down", PEER, count=100).times) < 70
-    assert passes_at_once(bench, "up", STRANGER)
-    assert passes_at_once(bench, "down", STRANGER)
+    assert passes_at_once(bench, "up", NON_PEER)
+    assert passes_at_once(bench, "down", NON_PEER)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stand_in_boards import StandIn, StandIns, stand_in_boards
+from support.boards.stand_in_boards import StandIn, StandIns, stand_in_boards
 
 pytestmark = [
     pytest.mark.docker,
@@ -77,7 +77,7 @@ def inventory(boards: StandIns, tmp_path: Path) -> Path:
     return path
 
 
-def written(folder: Path, text: str) -> Path:
+def lab_file(folder: Path, text: str) -> Path:
     path = folder / "lab.yaml"
     path.write_text(text)
     return path
@@ -104,7 +104,7 @@ def test_a_lab_on_boards_from_check_to_report(
     places: Path,
     tmp_path: Path,
 ) -> None:
-    file = written(tmp_path, ON_BOARDS)
+    file = lab_file(tmp_path, ON_BOARDS)
     checked = testbed_json("deploy", file, "-i", inventory, "--check")
     assert all(changes > 0 for changes in checked["would_change"].values())
     assert all(is_clean(boards[name], "field") for name in NAMES)
@@ -117,31 +117,31 @@ def test_a_lab_on_boards_from_check_to_report(
     played = testbed_json("play", "field")
     assert played["received"] == played["expected"] == 28
     assert testbed("link", "set", "field", "siren", "--rate", "64kbit/s").returncode == 0
-    assert "64Kbit" in boards["siren"].said("tc", "qdisc", "show", "dev", "eth0")
+    assert "64Kbit" in boards["siren"].output("tc", "qdisc", "show", "dev", "eth0")
     assert testbed("inject", "field", "--from", "slopes-0").returncode == 0
 
     down = testbed("down", "field")
     assert down.returncode == 0, down.stderr
     assert all(is_clean(boards[name], "field") for name in NAMES)
     run = run_folder(places)
-    told = json.loads((run / "boards.json").read_text())
-    assert {node: each["collected"] for node, each in told.items()} == dict.fromkeys(
+    collected = json.loads((run / "boards.json").read_text())
+    assert {node: each["collected"] for node, each in collected.items()} == dict.fromkeys(
         NAMES, "complete"
     )
-    secret_places = [path for path in run.rglob("*") if path.is_file()]
-    assert secret_places
-    assert not [path for path in secret_places if b'"secret": "' in path.read_bytes()]
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b'"secret": "' in path.read_bytes()]
 
     summary = testbed_json("analyze", run, codes=(0, 3))
     assert summary["messages"]["delivered"] == 29
     readings = [json.loads(line) for line in (run / "clocks.jsonl").read_text().splitlines()]
     assert {reading["when"] for reading in readings} >= {"before", "after"}
     assert {reading["node"] for reading in readings} == set(NAMES)
-    # They share this machine's clock, so every measured offset is an error of the measurement.
+    # The stand-ins share this machine's clock, so every measured offset is an error of the measurement.
     assert all(abs(each["offset_ns"]) <= each["error_ns"] for each in readings)
 
 
-def test_boards_that_die_are_named_and_what_they_wrote_comes_later(
+def test_dead_boards_are_named_and_their_files_are_collected_later(
     testbed: Command,
     testbed_json: Callable[..., Any],
     boards: StandIns,
@@ -149,7 +149,7 @@ def test_boards_that_die_are_named_and_what_they_wrote_comes_later(
     places: Path,
     tmp_path: Path,
 ) -> None:
-    file = written(tmp_path, ON_BOARDS)
+    file = lab_file(tmp_path, ON_BOARDS)
     boards["slopes-1"].container.kill()
     one_missing = testbed("deploy", file, "-i", inventory)
     assert one_missing.returncode == 1
@@ -173,7 +173,7 @@ def test_boards_that_die_are_named_and_what_they_wrote_comes_later(
         env=os.environ,
     )
     time.sleep(4)
-    boards["slopes-0"].container.kill()  # as when its power fails
+    boards["slopes-0"].container.kill()  # like a power failure
     playing.wait(120)
     down = testbed("down", "field")
     assert down.returncode == 3
@@ -201,7 +201,7 @@ def test_boards_and_nodes_of_this_machine_are_one_lab(
     places: Path,
     tmp_path: Path,
 ) -> None:
-    file = written(tmp_path, MIXED)
+    file = lab_file(tmp_path, MIXED)
     status = testbed_json("deploy", file, "-i", inventory, "--backend", "netns")
     assert status["backend"] == "boards+netns"
     played = testbed_json("play", "mixed")
@@ -210,13 +210,13 @@ def test_boards_and_nodes_of_this_machine_are_one_lab(
     captured = sorted(path.stem for path in (run_folder(places) / "pcap").iterdir())
     assert captured == ["broker", "gauges-0", "gauges-1", "office", "siren", "slopes-0"]
     assert is_clean(boards["siren"], "mixed")
-    assert "10.77" not in boards["siren"].said("ip", "route")
+    assert "10.77" not in boards["siren"].output("ip", "route")
 
 
 def test_a_deployment_that_is_killed_can_be_cleared(
     testbed: Command, boards: StandIns, inventory: Path, places: Path, tmp_path: Path
 ) -> None:
-    file = written(tmp_path, ON_BOARDS)
+    file = lab_file(tmp_path, ON_BOARDS)
     deploying = subprocess.Popen(
         [sys.executable, "-m", "testbed", "deploy", str(file), "-i", str(inventory)],
         stdout=subprocess.DEVNULL,

@@ -17,8 +17,8 @@ from typing import Any
 import ansible_runner
 import pytest
 
-from stand_in_boards import StandIn, StandIns, stand_in_boards
-from stand_in_time import time_server
+from support.boards.stand_in_boards import StandIn, StandIns, stand_in_boards
+from support.boards.time_server import time_server
 from testbed.backends.common import zipapp
 from testbed.backends.field import capture_zipapp
 
@@ -61,8 +61,8 @@ def play(name: str, inventory: Mapping[str, Any], extra: Mapping[str, Any], *fla
     def note(event: dict[str, Any]) -> bool:
         about = event.get("event_data", {})
         if event["event"] == "runner_on_ok":
-            told = (about.get("res") or {}).get("ansible_facts") or {}
-            facts.setdefault(about["host"], {}).update(told)
+            found = (about.get("res") or {}).get("ansible_facts") or {}
+            facts.setdefault(about["host"], {}).update(found)
         return True
 
     with tempfile.TemporaryDirectory(prefix="playbooks-") as folder:
@@ -108,7 +108,7 @@ def node_json(boards: StandIns, board: str) -> dict[str, Any]:
     }
 
 
-LINE = {
+SHAPE = {
     "rate_bps": 1e6,
     "delay_s": 0.0,
     "jitter_s": 0.0,
@@ -153,7 +153,7 @@ def write_files(folder: Path, boards: StandIns) -> None:
         own = folder / "hosts" / board
         own.mkdir(parents=True)
         (own / "node.json").write_text(json.dumps(node_json(boards, board)))
-        links = {"interface": "eth0", "peers": peers, "up": LINE, "down": LINE}
+        links = {"interface": "eth0", "peers": peers, "up": SHAPE, "down": SHAPE}
         (own / "links.json").write_text(json.dumps(links))
 
 
@@ -208,7 +208,7 @@ def everything(board: StandIn) -> set[str]:
     """Names, permissions and times of all files that a deployment could change."""
     folders = ["/etc", "/opt", "/usr", "/var/lib", "/home"]
     moving = "/home/pi( |/.ansible)|/var/lib/(chrony|systemd|private)"
-    found = board.said("find", *folders, "-printf", "%p %m %u %g %T@\n").splitlines()
+    found = board.output("find", *folders, "-printf", "%p %m %u %g %T@\n").splitlines()
     return {line for line in found if not re.match(moving, line)}
 
 
@@ -234,33 +234,33 @@ def collected(setting: Setting, deployed: object) -> Played:
 
 @pytest.fixture(scope="module")
 def cleaned(setting: Setting, collected: object) -> Played:
-    """Clean a deployment that somebody has half removed by hand."""
+    """Clean a deployment that was partly removed by hand."""
     hill = setting.boards["hill"]
-    hill.said("rm", "-r", f"/etc/testbed/{LAB}", f"/etc/systemd/system/{NODE_UNIT}")
-    hill.said("systemctl", "daemon-reload")
+    hill.output("rm", "-r", f"/etc/testbed/{LAB}", f"/etc/systemd/system/{NODE_UNIT}")
+    hill.output("systemctl", "daemon-reload")
     return setting.play("clean")
 
 
 def main_pid(board: StandIn, unit: str) -> str:
-    return board.said("systemctl", "show", "--property=MainPID", "--value", unit)
+    return board.output("systemctl", "show", "--property=MainPID", "--value", unit)
 
 
 def state(board: StandIn, unit: str) -> str:
-    return board.said("systemctl", "show", "--property=ActiveState", "--value", unit)
+    return board.output("systemctl", "show", "--property=ActiveState", "--value", unit)
 
 
 def process(board: StandIn, unit: str) -> dict[str, str]:
     """The kernel's data on a unit's process."""
-    lines = board.said("cat", f"/proc/{main_pid(board, unit)}/status").splitlines()
+    lines = board.output("cat", f"/proc/{main_pid(board, unit)}/status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def ask(boards: StandIns, board: str, question: dict[str, Any]) -> Any:
+def ask(boards: StandIns, board: str, request: dict[str, Any]) -> Any:
     """Ask a node over its control socket, as the login user."""
     program = (
         "import socket,sys;s=socket.socket(socket.AF_UNIX);"
         f"s.connect('/run/testbed-{LAB}/ctl');"
-        f"s.sendall(b'''{json.dumps(question)}\\n''');print(s.makefile().readline())"
+        f"s.sendall(b'''{json.dumps(request)}\\n''');print(s.makefile().readline())"
     )
     asked = boards.ssh(board, "python3", "-c", shlex.quote(program))
     assert asked.returncode == 0, asked.stderr
@@ -272,7 +272,7 @@ def test_in_check_mode_a_fresh_board_stays_as_it_was(
 ) -> None:
     played, other = checked
     assert played.count("failures") == 0, played.output
-    assert played.count("changed") > 0, "it says what it would do"
+    assert played.count("changed") > 0, "check mode reports the changes that it would make"
     assert other == {name: set() for name in NODES}
 
 
@@ -283,22 +283,22 @@ def test_the_node_runs_as_its_own_user_without_any_rights(
     assert set(deployed.stats["ok"]) == set(NODES)
     for board in setting.boards.boards.values():
         about = process(board, NODE_UNIT)
-        own = board.said("id", "-u", "testbed")
+        own = board.output("id", "-u", "testbed")
         assert about["Uid"].split() == [own] * 4
         assert about["NoNewPrivs"] == "1"
         assert {about[name].strip("0") for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {""}
         assert about["Seccomp"] == "2"
-        refused, said = board.root(
+        refused, output = board.root(
             *("nsenter", "--mount", "--target", main_pid(board, NODE_UNIT)),
             *("setpriv", "--reuid=testbed", "--clear-groups", "touch", "/var/lib/testbed/x"),
         )
-        assert refused, "only its own folder can be written"
-        assert "Read-only" in said
+        assert refused, "the node can write only to its own folder"
+        assert "Read-only" in output
 
 
 def test_limits_are_in_force(setting: Setting, deployed: object) -> None:
     for board in setting.boards.boards.values():
-        shown = board.said("systemctl", "show", "-p", "MemoryMax,CPUQuotaPerSecUSec", NODE_UNIT)
+        shown = board.output("systemctl", "show", "-p", "MemoryMax,CPUQuotaPerSecUSec", NODE_UNIT)
         assert f"MemoryMax={200 << 20}" in shown
         assert "CPUQuotaPerSecUSec=1s" in shown
 
@@ -308,10 +308,10 @@ def test_the_secret_is_for_the_node_alone(
 ) -> None:
     for board in setting.boards.boards.values():
         path = f"/etc/testbed/{LAB}/node.json"
-        assert board.said("stat", "--format=%a %U %G", path) == "640 root testbed"
-        assert SECRET in board.said("cat", path)
-        stranger, _ = board.root("setpriv", "--reuid=nobody", "--clear-groups", "cat", path)
-        assert stranger
+        assert board.output("stat", "--format=%a %U %G", path) == "640 root testbed"
+        assert SECRET in board.output("cat", path)
+        exit_code, _ = board.root("setpriv", "--reuid=nobody", "--clear-groups", "cat", path)
+        assert exit_code
     for played in (checked[0], deployed):
         assert SECRET not in played.output
 
@@ -325,7 +325,7 @@ def test_the_login_user_reaches_the_node_and_nodes_reach_each_other(
         read = setting.boards.ssh(name, "cat", f"{DATA}/node.jsonl", f"{DATA}/node.stderr")
         assert '"start"' in read.stdout
     log = ("cat", f"{DATA}/node.jsonl")
-    wait_until(lambda: '"connect"' in setting.boards["river"].said(*log), 20)
+    wait_until(lambda: '"connect"' in setting.boards["river"].output(*log), 20)
 
 
 def test_the_capture_may_see_packets_and_nothing_else(setting: Setting, deployed: object) -> None:
@@ -333,7 +333,7 @@ def test_the_capture_may_see_packets_and_nothing_else(setting: Setting, deployed
     for board in setting.boards.boards.values():
         about = process(board, CAPTURE_UNIT)
         assert int(about["CapEff"], 16) == int(about["CapBnd"], 16) == net_raw
-        assert about["Uid"].split()[0] == board.said("id", "-u", "testbed")
+        assert about["Uid"].split()[0] == board.output("id", "-u", "testbed")
         assert state(board, CAPTURE_UNIT) == "active"
 
 
@@ -351,14 +351,14 @@ def test_the_clock_is_measured_against_the_given_server(setting: Setting, deploy
 
 def test_packages_are_pushed_to_boards_that_lack_them(setting: Setting, deployed: object) -> None:
     for board in setting.boards.boards.values():
-        installed = board.said("dpkg-query", "--show", "--showformat=${Package}\n").split()
+        installed = board.output("dpkg-query", "--show", "--showformat=${Package}\n").split()
         assert "pushed-all" in installed
         assert "pushed-riscv64" not in installed
 
 
 def test_routes_to_nodes_elsewhere_are_set(setting: Setting, deployed: object) -> None:
     for board in setting.boards.boards.values():
-        assert f"via {setting.boards.gateway}" in board.said("ip", "route", "show", ROUTE)
+        assert f"via {setting.boards.gateway}" in board.output("ip", "route", "show", ROUTE)
 
 
 def test_a_second_deployment_changes_nothing_also_with_a_board_that_does_not_answer(
@@ -367,8 +367,8 @@ def test_a_second_deployment_changes_nothing_also_with_a_board_that_does_not_ans
     before = [main_pid(board, NODE_UNIT) for board in setting.boards.boards.values()]
     inventory = setting.inventory()
     hosts = inventory["all"]["children"]["boards"]["hosts"]
-    nobody = ipaddress.ip_address(setting.boards.gateway) + 77
-    hosts["lost"] = {**hosts["hill"], "ansible_host": str(nobody)}
+    absent = ipaddress.ip_address(setting.boards.gateway) + 77
+    hosts["lost"] = {**hosts["hill"], "ansible_host": str(absent)}
     again = play("deploy", inventory, setting.extra)
     assert again.stats["dark"] == {"lost": 1}, again.output
     assert set(again.stats["ok"]) == set(NODES), "the others are done"
@@ -394,42 +394,44 @@ def test_a_board_that_holds_another_run_is_left_alone(setting: Setting, deployed
 def test_a_lab_without_shaping_or_capture_has_no_such_service(
     setting: Setting, deployed: object
 ) -> None:
-    assert "rate 1Mbit" in setting.boards["river"].said("tc", "qdisc", "show", "dev", "eth0")
+    assert "rate 1Mbit" in setting.boards["river"].output("tc", "qdisc", "show", "dev", "eth0")
     off = {"testbed_shape": False, "testbed_capture": False}
     without = setting.play("deploy", **off)
     assert without.count("failures") == 0, without.output
     for board in setting.boards.boards.values():
-        units = board.said("ls", "/etc/systemd/system").split()
+        units = board.output("ls", "/etc/systemd/system").split()
         assert [unit for unit in units if LAB in unit] == [NODE_UNIT]
         assert {state(board, unit) for unit in (CAPTURE_UNIT, LINKS_UNIT)} == {"inactive"}
-        assert "tbf" not in board.said("tc", "qdisc")
+        assert "tbf" not in board.output("tc", "qdisc")
 
 
-def test_what_was_written_is_told_with_its_sums(setting: Setting, collected: Played) -> None:
+def test_collect_lists_the_files_with_their_checksums(setting: Setting, collected: Played) -> None:
     assert collected.count("failures") == 0, collected.output
     for name, board in setting.boards.boards.items():
-        told = {file["name"]: file for file in collected.facts[name]["testbed_collected"]}
-        assert {"node.jsonl", "node.stderr", "capture.pcap", "capture.json"} <= set(told)
-        for file, about in told.items():
+        listed = {file["name"]: file for file in collected.facts[name]["testbed_collected"]}
+        assert {"node.jsonl", "node.stderr", "capture.pcap", "capture.json"} <= set(listed)
+        for file, about in listed.items():
             content = board.container.exec_run(["cat", f"{DATA}/{file}"]).output
             assert isinstance(content, bytes)
             assert about["path"] == f"{DATA}/{file}"
             assert about["size"] == len(content)
             assert about["sha256"] == hashlib.sha256(content).hexdigest()
         assert {state(board, unit) for unit in (NODE_UNIT, CAPTURE_UNIT)} == {"inactive"}
-        last = json.loads(board.said("tail", "-n", "1", f"{DATA}/node.jsonl"))
-        assert last["event"] == "stop", "it had time for its last words"
+        last = json.loads(board.output("tail", "-n", "1", f"{DATA}/node.jsonl"))
+        assert last["event"] == "stop", "the node logged its end"
 
 
-def test_clean_leaves_nothing_even_of_half_a_lab(setting: Setting, cleaned: Played) -> None:
+def test_clean_leaves_nothing_even_of_a_partly_removed_lab(
+    setting: Setting, cleaned: Played
+) -> None:
     assert cleaned.count("failures") == 0, cleaned.output
     for board in setting.boards.boards.values():
         places = ["/etc", "/opt", "/var/lib", "/run", "/home"]
         ours = ("find", *places, "-path", "*testbed*", "-not", "-path", "*/dpkg/*")
-        assert board.said(*ours) == ""
-        assert "testbed" not in board.said("cat", "/etc/passwd", "/etc/group")
-        assert board.said("ip", "route", "show", ROUTE) == ""
-        assert LAB not in board.said("systemctl", "list-units", "--all", "--plain")
+        assert board.output(*ours) == ""
+        assert "testbed" not in board.output("cat", "/etc/passwd", "/etc/group")
+        assert board.output("ip", "route", "show", ROUTE) == ""
+        assert LAB not in board.output("systemctl", "list-units", "--all", "--plain")
 
 
 def test_a_second_clean_changes_nothing(setting: Setting, cleaned: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import ansible_runner
 import pytest
 
-from stand_in_boards import StandIns, stand_in_boards
+from support.boards.stand_in_boards import StandIns, stand_in_boards
 from testbed.backends.common import zipapp
 
 pytestmark = [pytest.mark.ansible, pytest.mark.arm, pytest.mark.docker, pytest.mark.root]
@@ -72,9 +72,9 @@ def test_a_board_with_an_arm_processor_is_deployed_and_cleaned(
     (tmp_path / "clean").mkdir()
     play("deploy")
     river = boards["river"]
-    assert river.said("uname", "-m") == "aarch64"
-    assert river.said("systemctl", "is-active", UNIT) == "active"
-    assert '"start"' in river.said("cat", "/var/lib/testbed/valley/node.jsonl")
+    assert river.output("uname", "-m") == "aarch64"
+    assert river.output("systemctl", "is-active", UNIT) == "active"
+    assert '"start"' in river.output("cat", "/var/lib/testbed/valley/node.jsonl")
     play("clean")
     assert river.root("systemctl", "is-active", UNIT)[1].strip() == "inactive"
     assert river.root("ls", "/opt/testbed")[0] != 0

@@ -1,4 +1,4 @@
-"""Nodes for ARM beside native ones: real containers, through qemu where this machine is no ARM."""
+"""Nodes for ARM beside native ones: real containers, through qemu where this machine has no ARM processor."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from docker.models.containers import Container
 
-from engine_boxes import marked
+from support.labs.lab_containers import marked
 from testbed.backends.docker import platforms
 from testbed.backends.docker.containers import NODE_LABEL
 from testbed.backends.docker.engine import engine
@@ -68,7 +68,7 @@ def limits_inside(container: Container) -> tuple[int, float | None]:
 
 
 @pytest.mark.arm
-def test_images_for_arm_say_so_and_are_small(testbed_json: Command) -> None:
+def test_images_for_arm_name_their_platform_and_are_small(testbed_json: Command) -> None:
     built = testbed_json("image", "build", "--platform", ",".join(FOREIGN))["images"]
     assert {image["platform"] for image in built} == set(FOREIGN)
     for image in built:
@@ -89,20 +89,24 @@ def test_a_lab_of_several_processors_delivers_from_up_to_the_analysis(
 ) -> None:
     up = testbed_json("up", file, "--backend", "docker")
     assert up["state"] == "up"
-    boxes = {box.labels[NODE_LABEL]: box for box in marked(LabPlace(places / "s" / "mixed"))}
-    machines = {name: inside(box, "uname", "-m") for name, box in boxes.items()}
+    containers = {
+        each.labels[NODE_LABEL]: each for each in marked(LabPlace(places / "s" / "mixed"))
+    }
+    machines = {name: inside(container, "uname", "-m") for name, container in containers.items()}
     for node in load(file).nodes:
         expected = (
-            FOREIGN[node.platform][1] if node.platform else inside(boxes["here"], "uname", "-m")
+            FOREIGN[node.platform][1]
+            if node.platform
+            else inside(containers["here"], "uname", "-m")
         )
         assert machines[node.name] == expected
 
     details = json.loads((places / "c" / up["run"] / "run.json").read_text())["details"]
     assert set(FOREIGN) < set(details["images"])
     for node in load(file).nodes:
-        memory, share = limits_inside(boxes[node.name])
+        memory, share = limits_inside(containers[node.name])
         if node.board is None:
-            assert boxes[node.name].attrs["HostConfig"]["Memory"] == 0
+            assert containers[node.name].attrs["HostConfig"]["Memory"] == 0
             assert share is None
             continue
         own = next(name for name in details["images"] if name not in FOREIGN)
@@ -113,7 +117,7 @@ def test_a_lab_of_several_processors_delivers_from_up_to_the_analysis(
             assert asked["of_board_speed"] < 1
         else:
             assert share == pytest.approx(asked["cpu_share"], rel=0.02)
-    assert details["limits"]["pi-zero-2w"], "a class without a platform sets limits all the same"
+    assert details["limits"]["pi-zero-2w"], "a class sets limits also without a platform"
 
     played = testbed_json("play", "mixed")
     assert (played["published"], played["received"]) == (12, 24)

@@ -1,4 +1,4 @@
-"""The Docker engine dies, in an `up`, while a lab runs, in a `down`; the machine reboots. See docs/crashes.md.
+"""The Docker engine dies during `up`, while a lab runs or during `down`; the machine reboots. See docs/crashes.md.
 
 Each test has an engine of its own, so that no other container is harmed.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from crashing import Victim, wait_for
-from own_engine import OwnEngine
+from support.labs.crashing_lab import Victim, wait_for
+from support.labs.docker_engine import OwnEngine
 from testbed.backends.docker.engine import engine as usual_engine
 from testbed.backends.docker.image_recipe import NodeImage
 from testbed.backends.docker.images import ImageOwner, ensure_image, own_platform
@@ -72,7 +72,7 @@ def containers(engine: OwnEngine) -> dict[str, str]:
     return {each["Labels"]["testbed.node"]: each["State"] for each in found}
 
 
-def test_a_lab_outlives_its_engine_until_that_starts_again_and_up_brings_it_back(
+def test_a_lab_runs_without_its_engine_until_it_restarts_and_up_starts_the_lab_again(
     engine: OwnEngine, lab: Victim
 ) -> None:
     engine.kill()
@@ -80,10 +80,12 @@ def test_a_lab_outlives_its_engine_until_that_starts_again_and_up_brings_it_back
     up = lab.up()
     assert up.returncode == 1
     assert "no Docker engine answers" in up.stderr
-    assert lab.status()["state"] == "up", "what it could not look at, it has not touched"
+    assert lab.status()["state"] == "up", "up does not change a lab that it cannot inspect"
 
     engine.start()
-    assert set(containers(engine).values()) == {"exited"}, "a starting engine ends what it finds"
+    assert set(containers(engine).values()) == {"exited"}, (
+        "a starting engine ends the containers that it finds"
+    )
     assert lab.status()["state"] == "dead"
     again = lab.up()
     assert again.returncode == 0, again.stderr
@@ -102,16 +104,16 @@ def test_a_lab_does_not_notice_that_containerd_dies(engine: OwnEngine, lab: Vict
     assert containers(engine) == {}
 
 
-def test_an_up_whose_engine_dies_names_the_nodes_it_lost_and_the_next_completes_it(
+def test_an_up_whose_engine_dies_reports_it_and_the_next_completes_the_lab(
     engine: OwnEngine, victim: Victim
 ) -> None:
     first = victim.begin_up()
     victim.wait_for_step("create")
     engine.kill()
-    _, said = first.communicate(timeout=120)
-    assert first.returncode == 1, said
-    assert "the connection to the engine broke" in said or "no Docker engine answers" in said
-    assert "Traceback" not in said
+    _, stderr = first.communicate(timeout=120)
+    assert first.returncode == 1, stderr
+    assert "the connection to the engine broke" in stderr or "no Docker engine answers" in stderr
+    assert "Traceback" not in stderr
     engine.start()
     up = victim.up()
     assert up.returncode == 0, up.stderr
@@ -141,9 +143,9 @@ def test_a_down_whose_engine_dies_meanwhile_can_be_repeated(engine: OwnEngine, l
     first = lab.begin("down", "victim")
     lab.wait_for_step("stop")
     engine.kill()
-    _, said = first.communicate(timeout=120)
-    assert first.returncode == 1, said
-    assert "Traceback" not in said
+    _, stderr = first.communicate(timeout=120)
+    assert first.returncode == 1, stderr
+    assert "Traceback" not in stderr
     engine.start()
     assert lab.down().returncode == 0
     assert lab.manifest()["status"] == "down"
@@ -202,7 +204,7 @@ def restoring(engine: OwnEngine) -> Iterator[OwnEngine]:
     engine.start()
 
 
-def test_an_engine_that_restores_what_lives_leaves_the_lab_alone(
+def test_an_engine_with_live_restore_leaves_a_running_lab_alone(
     restoring: OwnEngine, lab: Victim
 ) -> None:
     engine = restoring

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 
-def run(script: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([script, *words], check=False, capture_output=True, text=True)
+def run(script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([script, *arguments], check=False, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -16,26 +16,26 @@ def script(repository: Path) -> Path:
     return repository / "scripts" / "engine"
 
 
-def test_an_unknown_word_is_answered_with_the_usage(script: Path) -> None:
-    answer = run(script, "restart")
-    assert answer.returncode == 2
-    assert "start | stop | status" in answer.stderr
+def test_an_unknown_argument_prints_the_usage(script: Path) -> None:
+    done = run(script, "restart")
+    assert done.returncode == 2
+    assert "start | stop | status" in done.stderr
 
 
 @pytest.mark.docker
 def test_the_status_names_the_version_of_the_engine_that_answers(script: Path) -> None:
-    answer = run(script, "status")
-    assert answer.returncode == 0
-    assert answer.stdout.startswith("Docker engine ")
+    done = run(script, "status")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Docker engine ")
 
 
 @pytest.mark.docker
 @pytest.mark.root
 def test_starting_an_engine_that_answers_changes_nothing(script: Path) -> None:
     before = run(script, "status").stdout
-    answer = run(script, "start")
-    assert answer.returncode == 0, answer.stderr
-    assert "answers already" in answer.stdout
+    done = run(script, "start")
+    assert done.returncode == 0, done.stderr
+    assert "answers already" in done.stdout
     assert run(script, "status").stdout == before
 
 

@@ -1,4 +1,4 @@
-"""Other people's programs on our links, with real containers."""
+"""External nodes: programs of others run in real containers on links of the testbed."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.root, pytest.mark.netns]
 Command = Callable[..., Any]
 
 FILE = """
-name: guests
+name: external
 defaults: {{link: wifi}}
 nodes:
   valley: {{kind: router, link: mvno-128k}}
@@ -49,26 +49,25 @@ nodes:
 @pytest.fixture
 def file(places: Path) -> Path:
     image = ensure_image(NodeImage(own_platform(engine())), ImageOwner(ignore)).name
-    path = places / "guests.yaml"
+    path = places / "external.yaml"
     (places / "index.txt").write_text("through two shaped links\n")
     path.write_text(FILE.format(image=image))
     return path
 
 
 def output(testbed_json: Command, node: str) -> list[str]:
-    return [line["text"] for line in testbed_json("logs", "guests", node)]
+    return [line["text"] for line in testbed_json("logs", "external", node)]
 
 
 def kill(places: Path, node: str) -> None:
-    (victim,) = (
-        box for box in external_containers(LabPlace(places / "s" / "guests")) if box.node == node
-    )
+    running = external_containers(LabPlace(places / "s" / "external"))
+    (victim,) = (container for container in running if container.node == node)
     container = engine().containers.get(victim.id)
     container.kill()
     container.wait(timeout=30)
 
 
-def test_a_guest_waits_for_its_link_talks_by_name_and_leaves_its_output(
+def test_an_external_node_waits_for_its_link_resolves_names_and_leaves_its_output(
     file: Path,
     testbed: Command,
     testbed_json: Command,
@@ -76,58 +75,58 @@ def test_a_guest_waits_for_its_link_talks_by_name_and_leaves_its_output(
     wait_until: Callable[..., None],
 ) -> None:
     up = testbed_json("up", file, "--backend", "docker")
-    status = {node["name"]: node for node in testbed_json("status", "guests")["labs"][0]["nodes"]}
+    status = {node["name"]: node for node in testbed_json("status", "external")["labs"][0]["nodes"]}
     assert {node["state"] for node in status.values()} == {"running"}
     wait_until(lambda: "from client" in output(testbed_json, "client"))
 
     kill(places, "client")
-    after = {node["name"]: node for node in testbed_json("status", "guests")["labs"][0]["nodes"]}
+    after = {node["name"]: node for node in testbed_json("status", "external")["labs"][0]["nodes"]}
     assert (after["client"]["state"], after["server"]["state"]) == ("silent", "running")
-    played = testbed("play", "guests")
+    played = testbed("play", "external")
     assert played.returncode == 3
     assert "while the scenario was played: the program of client does not run" in played.stderr
     testbed_json("up", file)
     wait_until(lambda: output(testbed_json, "client").count("from client") == 2)
 
-    assert testbed("down", "guests").returncode == 0
+    assert testbed("down", "external").returncode == 0
     run = places / "c" / up["run"]
     logged = (run / "logs" / "client.jsonl").read_text().splitlines()
-    said = [json.loads(line)["text"] for line in logged]
-    assert said[0] == "through two shaped links"
-    assert said.count("from client") == 2, "of both containers"
+    texts = [json.loads(line)["text"] for line in logged]
+    assert texts[0] == "through two shaped links"
+    assert texts.count("from client") == 2, "of both containers"
     capture = json.loads((run / "run.json").read_text())["capture"]
     assert all(capture[link]["packets"] > 10 for link in ("valley", "server", "client"))
 
 
-def test_an_edit_is_seen_by_the_guest_that_it_concerns_and_new_names_by_all(
+def test_up_replaces_an_edited_external_node_and_all_nodes_resolve_new_names(
     file: Path, testbed_json: Command, places: Path, wait_until: Callable[..., None]
 ) -> None:
     up = testbed_json("up", file, "--backend", "docker")
     wait_until(lambda: "from client" in output(testbed_json, "client"))
-    lab = LabPlace(places / "s" / "guests")
-    before = {box.node: box.id for box in external_containers(lab)}
+    lab = LabPlace(places / "s" / "external")
+    before = {each.node: each.id for each in external_containers(lab)}
 
     (places / "index.txt").write_text("another text\n")
     text = file.read_text()
     server = text[text.index("  server:") : text.index("  client:")]
     file.write_text(text + server.replace("server:", "late:"))
     testbed_json("up", file)
-    after = {box.node: box.id for box in external_containers(lab)}
-    assert after["client"] == before["client"], "nothing of it has changed"
+    after = {each.node: each.id for each in external_containers(lab)}
+    assert after["client"] == before["client"], "the client has not changed"
     assert after["server"] != before["server"]
     client = engine().containers.get(after["client"])
-    wait_until(lambda: "another text" in asked(client, "server"))
-    assert "another text" in asked(client, "late")
+    wait_until(lambda: "another text" in fetched(client, "server"))
+    assert "another text" in fetched(client, "late")
     log = (places / "c" / up["run"] / "logs" / "server.jsonl").read_text()
-    assert "GET /index.txt" in log, "the first server's words are kept"
+    assert "GET /index.txt" in log, "the output of the first server is kept"
 
 
-def asked(client: Any, server: str) -> str:
+def fetched(client: Any, server: str) -> str:
     found = client.exec_run(["wget", "-q", "-O", "-", f"http://{server}:8000/index.txt"])
     return str(found.output.decode())
 
 
-def test_a_guest_that_ends_at_once_is_named_with_its_last_words(
+def test_an_external_node_that_ends_at_once_is_named_with_its_last_output(
     file: Path, testbed: Command, testbed_json: Command
 ) -> None:
     text = file.read_text()
@@ -144,7 +143,7 @@ def test_a_guest_that_ends_at_once_is_named_with_its_last_words(
     assert set(status.values()) == {"running"}
 
 
-def test_the_words_of_guests_outlive_a_lab_whose_keeper_was_killed(
+def test_down_saves_the_output_of_external_nodes_although_the_keeper_was_killed(
     file: Path,
     testbed: Command,
     testbed_json: Command,
@@ -155,36 +154,42 @@ def test_the_words_of_guests_outlive_a_lab_whose_keeper_was_killed(
     wait_until(lambda: "from client" in output(testbed_json, "client"))
     log = places / "c" / up["run"] / "logs" / "client.jsonl"
     log.unlink()
-    (keeper,) = (p for p in marked(LabPlace(places / "s" / "guests")) if p.role == "keeper")
+    (keeper,) = (p for p in marked(LabPlace(places / "s" / "external")) if p.role == "keeper")
     os.kill(keeper.pid, signal.SIGKILL)
-    assert testbed("down", "guests").returncode == 0
+    assert testbed("down", "external").returncode == 0
     assert "from client" in log.read_text()
 
 
-def test_a_guest_has_no_way_out_of_its_lab(file: Path, testbed_json: Command, places: Path) -> None:
+def test_an_external_node_cannot_reach_anything_outside_its_lab(
+    file: Path, testbed_json: Command, places: Path
+) -> None:
     testbed_json("up", file, "--backend", "docker")
-    found = {box.node: box.id for box in external_containers(LabPlace(places / "s" / "guests"))}
+    found = {
+        each.node: each.id for each in external_containers(LabPlace(places / "s" / "external"))
+    }
     client = engine().containers.get(found["client"])
-    assert asked(client, "server") == "through two shaped links\n"
+    assert fetched(client, "server") == "through two shaped links\n"
 
     def run(*command: str) -> tuple[int, str]:
         done = client.exec_run(list(command))
         return done.exit_code, done.output.decode()
 
     for outside in ("192.0.2.1", "172.17.0.1", "10.78.0.1"):
-        code, words = run("ping", "-c", "1", "-W", "2", outside)
+        code, text = run("ping", "-c", "1", "-W", "2", outside)
         assert code != 0
-        assert "unreachable" in words.lower(), words
-    code, words = run("ip", "route", "add", "default", "via", "10.77.255.254")
+        assert "unreachable" in text.lower(), text
+    code, text = run("ip", "route", "add", "default", "via", "10.77.255.254")
     assert code != 0
-    assert "not permitted" in words.lower()
-    code, words = run("ip", "link", "set", "eth0", "down")
+    assert "not permitted" in text.lower()
+    code, text = run("ip", "link", "set", "eth0", "down")
     assert code != 0
     links = run("ip", "-o", "link")[1].splitlines()
     assert len(links) == 2, "lo and eth0"
 
 
-def test_guests_are_refused_where_there_are_no_containers(file: Path, testbed: Command) -> None:
+def test_external_nodes_are_refused_by_a_backend_without_containers(
+    file: Path, testbed: Command
+) -> None:
     refused = testbed("up", file, "--backend", "netns")
     assert refused.returncode == 1
     assert "server, client: external nodes are containers" in refused.stderr
@@ -201,12 +206,12 @@ def test_mosquitto_serves_as_central_broker_on_our_links(
 ) -> None:
     up = testbed_json("up", repository / "topologies" / "mosquitto.yaml", "--backend", "docker")
 
-    def heard() -> set[str]:
+    def received_topics() -> set[str]:
         lines = testbed_json("logs", "mosquitto", "prefecture")
-        return {word for line in lines for word in line["text"].split() if "/" in word}
+        return {part for line in lines for part in line["text"].split() if "/" in part}
 
     wanted = {f"readings/sensors-{n}" for n in range(3)}
-    wait_until(lambda: wanted <= heard())
+    wait_until(lambda: wanted <= received_topics())
     assert testbed("down", "mosquitto").returncode == 0
     capture = places / "c" / up["run"] / "pcap" / "prefecture.pcap"
     published = subprocess.run(

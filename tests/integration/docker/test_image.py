@@ -1,4 +1,4 @@
-"""Images: built where they are missing, by the engine that will run them."""
+"""Node images: the engine that will run them builds or pulls them where they are missing."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ import docker
 import pytest
 from docker.errors import ImageNotFound
 
+from support.labs.image_registry import registry
 from testbed.backends.docker import image_recipe, images
 from testbed.backends.docker.engine import engine
 from testbed.backends.docker.image_recipe import NodeImage, PackagesImage, RegistryImage
@@ -30,11 +31,10 @@ from testbed.errors import InputError, MissingCapability
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
 from testbed.progress import Event, StageEnded, StageStarted, ignore
-from tiny_registry import registry
 
 pytestmark = pytest.mark.docker
 
-NOBODY_ANSWERS = "localhost:9/no/such:image"
+UNREACHABLE_IMAGE = "localhost:9/no/such:image"
 SMALL = 60_000_000  # bytes
 GONE_S = 20.0
 AMD64, ARM64, ARMV7 = Platform("amd64"), Platform("arm64"), Platform("arm", "v7")
@@ -58,7 +58,7 @@ def lab(tmp_path: Path) -> LabPlace:
 def names_of_our_own(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Give images of these tests names that nobody else uses, so that the labs' own images stay untouched."""
+    """Give images of these tests names of their own, so that the images of labs stay untouched."""
     if "the_labs_own" not in request.fixturenames:
         monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
     yield
@@ -80,10 +80,10 @@ def printed(client: docker.DockerClient, name: str, *command: str) -> str:
     return ran.decode().strip()
 
 
-def test_without_a_registry_it_is_built_from_packages(
+def test_a_node_image_is_built_from_packages_without_a_registry(
     client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images, "PUBLISHED", NOBODY_ANSWERS)
+    monkeypatch.setattr(images, "PUBLISHED", UNREACHABLE_IMAGE)
     wanted = NodeImage(own_platform(client))
     events: list[Event] = []
     made = ensure_image(wanted, ImageOwner(events.append, lab, "run"))
@@ -95,7 +95,7 @@ def test_without_a_registry_it_is_built_from_packages(
 
     again: list[Event] = []
     assert ensure_image(wanted, ImageOwner(again.append, lab, "run")) == made
-    assert again == [], "an image that is there is used as it is"
+    assert again == [], "an existing image is used as it is"
 
     program = "import asyncio, json, socket, ssl, sys; print(sys.version_info >= (3, 11))"
     assert printed(client, made.name, "python3", "-c", program) == "True"
@@ -114,17 +114,19 @@ def test_an_image_of_packages_runs_their_programs(client: docker.DockerClient) -
     assert (listed.content, listed.current) == ("mosquitto-clients", True)
 
 
-def test_a_package_that_does_not_exist_is_the_files_mistake(client: docker.DockerClient) -> None:
+def test_a_package_that_does_not_exist_is_a_mistake_of_the_file(
+    client: docker.DockerClient,
+) -> None:
     wanted = PackagesImage(("mosquittto",), own_platform(client))
     with pytest.raises(InputError, match="mosquittto") as refused:
         ensure_image(wanted, ImageOwner(ignore))
     assert "apt-cache search" in refused.value.hint
 
 
-def test_without_registry_and_packages_the_error_says_what_to_install(
+def test_without_registry_and_packages_the_error_names_the_program_to_install(
     client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(images, "PUBLISHED", NOBODY_ANSWERS)
+    monkeypatch.setattr(images, "PUBLISHED", UNREACHABLE_IMAGE)
     monkeypatch.setattr("shutil.which", lambda _: None)
     able, reason = images.image_obtainable()
     assert not able
@@ -141,7 +143,7 @@ def test_the_image_of_the_labs_is_obtainable_here() -> None:
     assert able, reason
 
 
-def test_where_a_registry_answers_the_image_for_the_platform_is_pulled(
+def test_an_image_is_pulled_for_its_platform_from_a_registry_that_answers(
     client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with registry(PUBLISHED_FOR) as address:
@@ -151,12 +153,14 @@ def test_where_a_registry_answers_the_image_for_the_platform_is_pulled(
         try:
             made = ensure_image(NodeImage(ARM64), ImageOwner(ignore))
             assert made.platform == "linux/arm64"
-            assert client.images.get(source).id == mine.id, "the name means what it meant before"
+            assert client.images.get(source).id == mine.id, "the name still means the same image"
         finally:
             client.images.remove(source)
 
 
-def test_somebodys_image_is_had_for_several_platforms_and_kept(client: docker.DockerClient) -> None:
+def test_a_registry_image_is_pulled_for_several_platforms_and_kept(
+    client: docker.DockerClient,
+) -> None:
     with registry(PUBLISHED_FOR) as address:
         name = f"{address}/their/broker:2"
         wanted = [RegistryImage(name, AMD64), RegistryImage(name, ARM64)]
@@ -169,7 +173,7 @@ def test_somebodys_image_is_had_for_several_platforms_and_kept(client: docker.Do
         client.images.remove(name)
 
 
-def test_a_platform_that_the_registry_lacks_is_said(client: docker.DockerClient) -> None:
+def test_a_platform_that_the_registry_lacks_is_reported(client: docker.DockerClient) -> None:
     with registry(PUBLISHED_FOR) as address:
         wanted = RegistryImage(f"{address}/their/broker:2", ARMV7)
         with pytest.raises(MissingCapability, match="linux/arm/v7"):
@@ -178,14 +182,16 @@ def test_a_platform_that_the_registry_lacks_is_said(client: docker.DockerClient)
             client.images.get(wanted.name)
 
 
-def test_an_image_that_nobody_has_comes_with_the_next_step() -> None:
-    with pytest.raises(MissingCapability, match=NOBODY_ANSWERS) as refused:
-        ensure_image(RegistryImage(NOBODY_ANSWERS, AMD64), ImageOwner(ignore))
-    assert f"docker pull --platform linux/amd64 {NOBODY_ANSWERS}" in refused.value.hint
+def test_the_error_about_a_missing_image_names_the_next_step() -> None:
+    with pytest.raises(MissingCapability, match=UNREACHABLE_IMAGE) as refused:
+        ensure_image(RegistryImage(UNREACHABLE_IMAGE, AMD64), ImageOwner(ignore))
+    assert f"docker pull --platform linux/amd64 {UNREACHABLE_IMAGE}" in refused.value.hint
     assert "packages" in refused.value.hint
 
 
-def test_only_ours_are_removed_and_those_in_use_are_named(client: docker.DockerClient) -> None:
+def test_only_images_of_the_testbed_are_removed_and_images_in_use_are_named(
+    client: docker.DockerClient,
+) -> None:
     with registry(PUBLISHED_FOR) as address:
         name = f"{address}/their/broker:2"
         made = ensure_image(RegistryImage(name, own_platform(client)), ImageOwner(ignore))
@@ -201,7 +207,7 @@ def test_only_ours_are_removed_and_those_in_use_are_named(client: docker.DockerC
         container.remove()
     removed, _ = remove_images(our_images())
     assert [ours.id for ours in removed] == [made.id]
-    assert client.images.get(name).id == made.id, "their name is left to them"
+    assert client.images.get(name).id == made.id, "the name in the registry stays"
     client.images.remove(name)
 
 
@@ -231,7 +237,7 @@ def interrupted_build(
     lab: LabPlace, temporary: Path, wait_until: Callable[..., None], by: signal.Signals
 ) -> None:
     command = subprocess.Popen(
-        [sys.executable, "-c", BUILD, str(lab.folder), NOBODY_ANSWERS],
+        [sys.executable, "-c", BUILD, str(lab.folder), UNREACHABLE_IMAGE],
         env={**os.environ, "TMPDIR": str(temporary)},
         stderr=subprocess.DEVNULL,
     )
@@ -244,7 +250,7 @@ def interrupted_build(
 
 
 @pytest.mark.root
-def test_of_a_build_whose_command_is_killed_nothing_is_left(
+def test_nothing_remains_of_a_build_whose_command_was_killed(
     lab: LabPlace, temporary: Path, wait_until: Callable[..., None]
 ) -> None:
     interrupted_build(lab, temporary, wait_until, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Actions of a scenario on real links: partition, background load, commands, and events that wait for something."""
+"""Actions of a scenario on real links: partition, background load, commands, and events that wait for a condition."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def packets(folder: Path, link: str, start_ns: int) -> list[tuple[float, Packet]
 @pytest.mark.parametrize(
     "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
 )
-def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
+def test_every_action_takes_effect_on_the_links_and_is_recorded(
     backend: str, testbed_json: Any, places: Path, watch: Any
 ) -> None:
     file = places / "actions.yaml"
@@ -55,9 +55,9 @@ def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
     start_ns = manifest["play"]["start_ns"]
     address = {node["name"]: node["address"] for node in manifest["topology"]["nodes"]}
 
-    told = [each["action"] for each in manifest["actions"] if each["action"] != "mark"]
-    assert sorted(told) == sorted(
-        ["link", "restore", "partition", "reunite", "load", "unload", "exec"]
+    recorded = [each["action"] for each in manifest["actions"] if each["action"] != "mark"]
+    assert sorted(recorded) == sorted(
+        ["link", "restore", "partition", "heal", "load", "unload", "exec"]
     )
     assert all(each["t_ns"] >= each["due_ns"] for each in manifest["actions"])
     marks = [each["details"] for each in manifest["actions"] if each["action"] == "mark"]

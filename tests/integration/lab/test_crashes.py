@@ -1,4 +1,4 @@
-"""Parts of a lab die, or commands that work on it: what happens then. The table is docs/crashes.md."""
+"""Parts of a lab die, or the commands that work on it. docs/crashes.md lists the outcome of each case."""
 
 import json
 import signal
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from crashing import DELIVERIES, Victim, wait_for
-from engine_boxes import marked
+from support.labs.crashing_lab import DELIVERIES, Victim, wait_for
+from support.labs.lab_containers import marked
 from testbed.backends.docker.containers import NODE_LABEL
 from testbed.keeper.processes import marked as marked_processes
 
@@ -39,7 +39,7 @@ def kill_node(lab: Victim, name: str) -> None:
     if lab.backend == "netns":
         lab.kill(f"node:{name}")
         return
-    (container,) = (box for box in marked(lab.place) if box.labels[NODE_LABEL] == name)
+    (container,) = (each for each in marked(lab.place) if each.labels[NODE_LABEL] == name)
     container.kill()
     container.wait(timeout=30)
 
@@ -48,7 +48,7 @@ def kill_node(lab: Victim, name: str) -> None:
     ("backend", "name"),
     [("netns", "broker"), ("netns", "siren"), pytest.param("docker", "siren", marks=ON_AN_ENGINE)],
 )
-def test_a_node_that_dies_is_told_and_replaced(lab: Victim, name: str) -> None:
+def test_a_dead_node_is_reported_and_replaced(lab: Victim, name: str) -> None:
     others = {role: pid for role, pid in lab.pids().items() if role != f"node:{name}"}
     kill_node(lab, name)
     assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), name: "silent"}
@@ -68,16 +68,16 @@ def test_a_node_that_dies_is_told_and_replaced(lab: Victim, name: str) -> None:
 
 @ON_NETNS
 @pytest.mark.parametrize("name", ["siren", "sensor"])
-def test_a_node_that_dies_while_the_scenario_is_played_is_named_and_the_rest_is_counted(
+def test_play_names_a_node_that_dies_meanwhile_and_counts_the_deliveries_of_the_others(
     lab: Victim, name: str
 ) -> None:
     playing = lab.begin("play", "victim")
     wait_for(lab.publishes)
     kill_node(lab, name)
-    made, said = playing.communicate(timeout=60)
-    assert playing.returncode == 3, said
-    assert f"while the scenario was played: no answer from {name}" in said
-    assert f"of {DELIVERIES} deliveries made" in made
+    stdout, stderr = playing.communicate(timeout=60)
+    assert playing.returncode == 3, stderr
+    assert f"while the scenario was played: no answer from {name}" in stderr
+    assert f"of {DELIVERIES} deliveries made" in stdout
     assert any(f"no answer from {name}" in text for text in lab.manifest()["warnings"])
 
 
@@ -89,13 +89,13 @@ def test_a_node_that_dies_while_the_scenario_is_played_is_named_and_the_rest_is_
         ("capture", "the capture has died", "captured anew: broker, sensor, siren, horn"),
     ],
 )
-def test_a_dead_relay_or_capture_is_told_and_replaced(
+def test_a_dead_relay_or_capture_is_reported_and_replaced(
     lab: Victim, role: str, trouble: str, repair: str
 ) -> None:
     nodes = {each: pid for each, pid in lab.pids().items() if each.startswith("node:")}
     lab.kill(role)
     wait_for(lambda: lab.status()["state"] == "partly")
-    assert trouble in lab.status()["troubles"][0]
+    assert trouble in lab.status()["problems"][0]
     played = lab.play()
     assert played.returncode == 1
     assert trouble in played.stderr
@@ -111,7 +111,7 @@ def test_a_dead_relay_or_capture_is_told_and_replaced(
 
 
 @ON_NETNS
-def test_the_monitor_is_only_a_guest(lab: Victim) -> None:
+def test_a_lab_does_not_depend_on_its_monitor(lab: Victim) -> None:
     lab.kill("monitor")
     lab.assert_whole()
     assert lab.down().returncode == 0
@@ -122,7 +122,7 @@ def test_a_lab_whose_keeper_dies_is_dead_and_up_starts_it_anew_where_it_was(lab:
     lab.kill("keeper")
     status = lab.status()
     assert status["state"] == "dead"
-    assert "its keeper has died" in status["troubles"][0]
+    assert "its keeper has died" in status["problems"][0]
     assert "its keeper has died" in lab.play().stderr
     orphans = json.loads(lab("status", "--orphans", "--json").stdout)["orphans"]
     ours = [orphan for orphan in orphans if orphan["lab"] == str(lab.place.folder)]
@@ -133,7 +133,7 @@ def test_a_lab_whose_keeper_dies_is_dead_and_up_starts_it_anew_where_it_was(lab:
     up = lab("up", lab.file)
     assert up.returncode == 0, up.stderr
     assert "lab victim had died" in up.stderr
-    assert lab.status()["backend"] == lab.backend, "though no backend was asked for"
+    assert lab.status()["backend"] == lab.backend, "the command named no backend"
     lab.assert_whole()
     assert [lab.manifest(number)["status"] for number in (0, 1)] == ["died", "played"]
     assert lab.runs()[0].joinpath("pcap").exists(), "captures stay"
@@ -184,9 +184,9 @@ def test_an_up_that_is_interrupted_leaves_nothing(victim: Victim, step: str, wat
     victim.wait_for_step(step)
     watch.processes()
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=60)
-    assert first.returncode == 130, said
-    assert "what this command had made was taken back" in said
+    _, stderr = first.communicate(timeout=60)
+    assert first.returncode == 130, stderr
+    assert "what this command had made was taken back" in stderr
     assert watch.leftovers() == []
     assert victim.runs() == []
     if victim.backend == "docker":
@@ -229,13 +229,13 @@ def test_a_down_that_is_killed_is_completed_by_the_next(lab: Victim, watch: Any)
 
 
 @ON_DOCKER
-def test_a_node_whose_name_a_stranger_has_taken_names_itself_and_the_rest_goes_on(
+def test_up_names_a_node_whose_container_name_is_taken_and_starts_the_others(
     lab: Victim,
 ) -> None:
-    (siren,) = (box for box in marked(lab.place) if box.labels[NODE_LABEL] == "siren")
+    (siren,) = (each for each in marked(lab.place) if each.labels[NODE_LABEL] == "siren")
     kill_node(lab, "horn")
     siren.remove(force=True)
-    stranger = siren.client.containers.create(siren.image, ["true"], name=siren.name)
+    foreign = siren.client.containers.create(siren.image, ["true"], name=siren.name)
     try:
         up = lab.up()
         assert up.returncode == 1
@@ -243,30 +243,30 @@ def test_a_node_whose_name_a_stranger_has_taken_names_itself_and_the_rest_goes_o
         assert "already in use" in up.stderr
         assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), "siren": "silent"}
     finally:
-        stranger.remove(force=True)
+        foreign.remove(force=True)
     assert lab.up().returncode == 0
     lab.assert_whole()
 
 
 @ON_DOCKER
-def test_a_node_whose_program_cannot_start_names_itself_and_the_rest_goes_on(lab: Victim) -> None:
+def test_up_names_a_node_whose_program_cannot_start_and_starts_the_others(lab: Victim) -> None:
     image = marked(lab.place)[0].attrs["Config"]["Image"]
     before = lab.file.read_text()
 
-    def add_a_guest(command: str) -> None:
-        guest = f'  guest: {{kind: external, image: "{image}", command: {command}}}\n'
-        lab.file.write_text(before.replace("  broker:", f"{guest}  broker:"))
+    def add_external_node(command: str) -> None:
+        external = f'  added: {{kind: external, image: "{image}", command: {command}}}\n'
+        lab.file.write_text(before.replace("  broker:", f"{external}  broker:"))
 
-    add_a_guest("[/no/such/program]")
+    add_external_node("[/no/such/program]")
     up = lab("up", lab.file, "--json")
     assert up.returncode == 1
     document = json.loads(up.stdout)
-    assert document["failed"] == ["guest"]
+    assert document["failed"] == ["added"]
     assert "/no/such/program" in document["error"]["message"]
-    assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), "guest": "silent"}
+    assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), "added": "silent"}
 
-    add_a_guest('[sh, -c, "trap exit TERM; while :; do sleep 0.2; done"]')
+    add_external_node('[sh, -c, "trap exit TERM; while :; do sleep 0.2; done"]')
     again = lab.up()
     assert again.returncode == 0, again.stderr
-    assert lab.nodes()["guest"] == "running"
+    assert lab.nodes()["added"] == "running"
     lab.assert_whole()

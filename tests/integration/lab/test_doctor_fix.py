@@ -1,4 +1,4 @@
-"""`testbed doctor --fix`, where it can do no harm: it sees no processes of others, and calls no real tool."""
+"""`testbed doctor --fix` in a process namespace, with stand-ins for system tools: it cannot change the machine."""
 
 import json
 import os
@@ -23,7 +23,7 @@ TOOLS = [
     "tee",
     "update-binfmts",
 ]
-AN_ORPHAN = 'TESTBED_LAB_DIR="$LOST" TESTBED_ROLE=keeper sleep 600 & exec "$@"'
+START_AN_ORPHAN = 'TESTBED_LAB_DIR="$LOST" TESTBED_ROLE=keeper sleep 600 & exec "$@"'
 
 
 def doctor(places: Path, repository: Path, *options: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def doctor(places: Path, repository: Path, *options: str) -> subprocess.Complete
         (tools / name).chmod(0o755)
     command = [sys.executable, "-m", "testbed", "doctor", *options]
     return subprocess.run(
-        [*ALONE, "sh", "-c", AN_ORPHAN, "sh", *command],
+        [*ALONE, "sh", "-c", START_AN_ORPHAN, "sh", *command],
         cwd=repository,
         env={
             **os.environ,
@@ -51,7 +51,9 @@ def doctor(places: Path, repository: Path, *options: str) -> subprocess.Complete
     )
 
 
-def test_what_it_finds_it_fixes_and_shows_before_and_after(places: Path, repository: Path) -> None:
+def test_doctor_fixes_leftovers_and_shows_each_check_before_and_after(
+    places: Path, repository: Path
+) -> None:
     done = doctor(places, repository, "--fix", "--yes", "--json")
     document = json.loads(done.stdout)
     changes = {change["name"]: change for change in document["changes"]}
@@ -64,7 +66,7 @@ def test_what_it_finds_it_fixes_and_shows_before_and_after(places: Path, reposit
     assert ["testbed", "down", "--orphans"] in [repair["argv"] for repair in document["repairs"]]
 
 
-def test_an_engine_that_somebody_else_looks_after_is_not_touched(
+def test_doctor_leaves_an_engine_that_docker_host_names_alone(
     places: Path, repository: Path
 ) -> None:
     done = doctor(places, repository, "--fix", "--yes", "--json")
@@ -74,7 +76,9 @@ def test_an_engine_that_somebody_else_looks_after_is_not_touched(
     assert "DOCKER_HOST" in engine["fix"]
 
 
-def test_nothing_is_done_where_nobody_can_be_asked(places: Path, repository: Path) -> None:
+def test_doctor_changes_nothing_without_a_terminal_to_ask_the_user(
+    places: Path, repository: Path
+) -> None:
     done = doctor(places, repository, "--fix")
     assert done.returncode == 2
     assert "what will be done" in done.stdout
@@ -83,5 +87,5 @@ def test_nothing_is_done_where_nobody_can_be_asked(places: Path, repository: Pat
     assert not (places / "called").exists() or "apt-get" not in (places / "called").read_text()
 
 
-def test_yes_alone_makes_no_sense(places: Path, repository: Path) -> None:
+def test_yes_without_fix_is_a_usage_error(places: Path, repository: Path) -> None:
     assert doctor(places, repository, "--yes").returncode == 2

@@ -22,17 +22,17 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_a_missing_engine(testbed, repository, watch):
     minimal = repository / "topologies" / "minimal.yaml"
-    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
-    done = testbed("up", minimal, "--backend", "docker", env=nowhere)
+    no_engine = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    done = testbed("up", minimal, "--backend", "docker", env=no_engine)
     assert (done.returncode, sentence(done)) == (1, "no Docker engine answers")
     assert "make engine" in done.stderr
     assert watch.leftovers() == []
 
 
-def test_a_missing_engine_is_no_obstacle_when_docker_was_not_asked_for(testbed, repository):
+def test_up_without_an_engine_uses_namespaces_unless_docker_was_requested(testbed, repository):
     minimal = repository / "topologies" / "minimal.yaml"
-    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
-    done = testbed("up", minimal, env=nowhere)
+    no_engine = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    done = testbed("up", minimal, env=no_engine)
     assert done.returncode == 0, done.stderr
     assert "backend netns: no Docker engine answers" in done.stderr
 
@@ -136,7 +136,7 @@ def test_boards_are_not_a_backend_of_up(testbed, repository):
     assert "testbed deploy FILE -i INVENTORY" in done.stderr
 
 
-def test_nobody_is_deployed_without_an_inventory_that_fits(testbed, repository, tmp_path):
+def test_no_node_is_deployed_without_a_matching_inventory(testbed, repository, tmp_path):
     file, inventory = repository / "topologies" / "hillside.yaml", tmp_path / "inventory.yml"
     done = testbed("deploy", file, "-i", inventory)
     assert (done.returncode, sentence(done)) == (2, f"there is no inventory {inventory}")
@@ -166,7 +166,7 @@ def test_wrong_usage_is_one_document_too(testbed):
         assert "Traceback" not in done.stderr
 
 
-def test_a_captures_folder_that_cannot_be(testbed, repository, watch):
+def test_a_captures_folder_that_cannot_be_created(testbed, repository, watch):
     done = testbed(
         "up",
         repository / "topologies" / "minimal.yaml",
@@ -200,7 +200,7 @@ def test_a_run_that_is_interrupted_takes_its_lab_down(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    wait_until(lambda: list((places / "c").glob("*/actions.jsonl")), seconds=60)
+    wait_until(lambda: list((places / "c").glob("*/planned.jsonl")), seconds=60)
     run.send_signal(number)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err

@@ -1,4 +1,4 @@
-"""Every event of a real lab is streamed in the order of time, while it happens."""
+"""`testbed events --follow` streams every event of a real lab in the order of time, while the lab runs."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 FILE = """
-name: told
+name: streamed
 nodes:
   broker: {kind: broker, link: lan}
   gauge: {kind: sensor, link: 3g-384k}
@@ -27,20 +27,20 @@ scenario:
 def test_events_are_streamed_while_a_scenario_is_played(
     testbed: Any, testbed_json: Any, places: Path
 ) -> None:
-    file = places / "told.yaml"
+    file = places / "streamed.yaml"
     file.write_text(FILE)
     testbed_json("up", file, "--backend", "netns", codes=(0, 3))
-    said: list[str] = []
+    lines: list[str] = []
     stream = threading.Thread(
-        target=lambda: said.extend(
-            testbed("events", "told", "--follow", "--json").stdout.splitlines()
+        target=lambda: lines.extend(
+            testbed("events", "streamed", "--follow", "--json").stdout.splitlines()
         )
     )
     stream.start()
-    testbed_json("play", "told", codes=(0, 3))
-    testbed_json("down", "told", codes=(0, 3))
+    testbed_json("play", "streamed", codes=(0, 3))
+    testbed_json("down", "streamed", codes=(0, 3))
     stream.join()
-    events = [json.loads(line) for line in said]
+    events = [json.loads(line) for line in lines]
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     kinds = {event["kind"] for event in events}
     assert kinds >= {"publication", "reception", "fault", "connection", "node", "run"}

@@ -40,9 +40,7 @@ scenario:
 
 
 @pytest.mark.netns
-def test_what_fails_is_on_record_and_no_alert_is_lost_or_doubled(
-    testbed_json: Any, places: Path
-) -> None:
+def test_faults_are_recorded_and_each_alert_arrives_once(testbed_json: Any, places: Path) -> None:
     file = places / "faults.yaml"
     file.write_text(FILE)
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
@@ -59,8 +57,8 @@ def test_what_fails_is_on_record_and_no_alert_is_lost_or_doubled(
     sirens = {f"sirens-{n}" for n in range(3)}
     assert received == Counter({(siren, one): 1 for siren in sirens for one in published})
     manifest = json.loads((folder / "run.json").read_text())
-    told = [fault["action"] for fault in manifest["actions"]]
-    assert told == ["crash", "crash", "stop", "cut", "start", "restore"]
+    recorded = [fault["action"] for fault in manifest["actions"]]
+    assert recorded == ["crash", "crash", "stop", "cut", "start", "restore"]
     starts = Counter(e["node"] for e in events if e["event"] == "start")
     again = set(manifest["actions"][4]["targets"])
     assert {node for node, times in starts.items() if times == 2} == again
@@ -89,7 +87,7 @@ SOON_NS = 150_000_000
 
 
 @pytest.mark.netns
-def test_a_start_holds_soon_and_what_follows_does_not_wait_for_it(
+def test_a_start_takes_effect_soon_and_later_actions_do_not_wait_for_it(
     testbed_json: Any, places: Path, watch: Any
 ) -> None:
     file = places / "again.yaml"
@@ -97,22 +95,22 @@ def test_a_start_holds_soon_and_what_follows_does_not_wait_for_it(
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
     testbed_json("play", "again", codes=(0, 3))
     roles = {process.role for process in marked(LabPlace.of("again"))}
-    assert "nursery" not in roles, "it ends with the scenario"
+    assert "prefork" not in roles, "the prefork process ends with the scenario"
     actions = json.loads((folder / "run.json").read_text())["actions"]
     assert not [each for each in actions if "failed" in each["details"]]
     late = [(each["action"], each["t_ns"] - each["due_ns"]) for each in actions]
     assert min(by_ns for _, by_ns in late) >= 0
     starts = [by_ns for action, by_ns in late if action == "start"]
-    behind = [by_ns for action, by_ns in late if action in ("cut", "restore")]
-    assert (len(starts), len(behind)) == (3, 2)
+    later = [by_ns for action, by_ns in late if action in ("cut", "restore")]
+    assert (len(starts), len(later)) == (3, 2)
     assert median(starts) < SOON_NS
-    assert min(behind) < SOON_NS
+    assert min(later) < SOON_NS
     testbed_json("down", "again", codes=(0, 3))
     assert watch.leftovers() == []
 
 
 @pytest.mark.netns
-def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
+def test_the_prefork_process_may_die_and_ends_with_its_keeper(
     testbed_json: Any, places: Path, watch: Any, wait_until: Callable[..., None]
 ) -> None:
     file = places / "again.yaml"
@@ -121,10 +119,10 @@ def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
     place = LabPlace.of("again")
     keeper = Keeper(place)
 
-    def nurseries() -> list[int]:
-        return [process.pid for process in marked(place) if process.role == "nursery"]
+    def prefork_processes() -> list[int]:
+        return [process.pid for process in marked(place) if process.role == "prefork"]
 
-    def born_again(name: str) -> None:
+    def kill_and_fork(name: str) -> None:
         keeper.signal([name], signal.SIGKILL)
         wait_until(lambda: not keeper.status()["nodes"][name]["running"])
         stderr = folder / "logs" / f"{name}.stderr"
@@ -133,16 +131,16 @@ def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
         assert keeper.status()["nodes"][name]["running"]
 
     keeper.expect_forks(place.node_config("gauges-0"))
-    wait_until(nurseries)
-    (first,) = nurseries()
-    born_again("gauges-0")
-    born_again("gauges-1")
-    assert nurseries() == [first]
+    wait_until(prefork_processes)
+    (first,) = prefork_processes()
+    kill_and_fork("gauges-0")
+    kill_and_fork("gauges-1")
+    assert prefork_processes() == [first]
     os.kill(first, signal.SIGKILL)
-    born_again("gauges-0")
-    assert len(nurseries()) == 1
+    kill_and_fork("gauges-0")
+    assert len(prefork_processes()) == 1
     keeper.end_scenario()
-    assert nurseries() == []
+    assert prefork_processes() == []
 
     keeper.expect_forks(place.node_config("gauges-0"))
     watch.processes()

@@ -16,7 +16,7 @@ MOMENTS = 6
 @pytest.mark.parametrize(
     "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
 )
-def test_whatever_the_moment_nothing_is_left_and_the_neighbour_lives(
+def test_down_removes_a_lab_that_was_killed_at_any_moment_and_leaves_its_neighbour_running(
     backend, testbed, testbed_json, watch, places, repository
 ):
     minimal = repository / "topologies" / "minimal.yaml"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crashing import FILE
+from support.labs.crashing_lab import FILE
 
 pytestmark = pytest.mark.netns
 
@@ -47,8 +47,8 @@ def test_all_labs_end_at_once_and_nothing_is_left(
 
 
 def test_one_of_lab_all_and_orphans_must_be_named(testbed: Callable[..., Any]) -> None:
-    for words in ([], ["demo", "--all"], ["--all", "--orphans"]):
-        down = testbed("down", *words)
+    for arguments in ([], ["demo", "--all"], ["--all", "--orphans"]):
+        down = testbed("down", *arguments)
         assert down.returncode == 2
         assert "takes one of: a lab's name, --all, --orphans" in down.stderr
 
@@ -99,14 +99,14 @@ def _documents(text: str) -> list[Any]:
 
 
 @pytest.mark.root
-def test_a_user_without_rights_sees_and_ends_what_is_its_own(nobody: Any) -> None:
+def test_a_user_without_rights_sees_and_ends_its_own_labs(nobody: Any) -> None:
     file = nobody.home / "lab.yaml"
     file.write_text(FILE)
     up = nobody.python("-m", "testbed", "up", str(file), "--json")
     assert up.returncode == 0, up.stderr
     seen = nobody.python("-m", "testbed", "status", "--orphans", "--json")
     orphans = json.loads(seen.stdout)["orphans"]
-    assert [each for each in orphans if str(nobody.home) in each["lab"]] == [], "its lab lives"
+    assert [each for each in orphans if str(nobody.home) in each["lab"]] == [], "its lab still runs"
     down = nobody.python("-m", "testbed", "down", "--all", "--json")
     assert down.returncode == 0, down.stderr
     assert [lab["lab"] for lab in json.loads(down.stdout)["labs"]] == ["victim"]

@@ -55,7 +55,7 @@ def test_every_command_of_the_readme_works(blocks, valley, repository, testbed):
         assert done.returncode in DONE, f"{line}\n{done.stdout}{done.stderr}"
 
 
-def test_the_mistakes_shown_are_the_mistakes_told(blocks, valley, testbed):
+def test_validate_prints_the_mistakes_that_the_readme_shows(blocks, valley, testbed):
     (shown,) = [block for block in blocks[""] if "did you mean" in block]
     wrong = re.sub("link: mvno-128k, topics", "link: mvno-218k, topics", valley.read_text())
     valley.write_text(wrong.replace("priority: 5", "priority: 6"))
@@ -65,7 +65,7 @@ def test_the_mistakes_shown_are_the_mistakes_told(blocks, valley, testbed):
 
 @pytest.mark.netns
 @pytest.mark.spark
-def test_make_demo_prints_the_table_and_says_where_the_report_is(places, repository):
+def test_make_demo_prints_the_table_and_the_path_of_the_report(places, repository):
     done = shell("make demo", repository)
     assert done.returncode in DONE, done.stderr
     assert re.search(r"backend (docker|netns): ", done.stderr)

@@ -1,4 +1,4 @@
-"""A real run is recorded, played again and compared: the same publications, with injected ones and faults."""
+"""`replay` plays a recorded run again and compares both: the same publications, with injected ones and faults."""
 
 import json
 import threading
@@ -40,10 +40,10 @@ def recorded(testbed: Any, testbed_json: Any, places: Path) -> Path:
             time.sleep(0.05)
         testbed("inject", "again", "--from", "gauges-1", "--size", "700B")
 
-    by_hand = threading.Thread(target=inject)
-    by_hand.start()
+    injector = threading.Thread(target=inject)
+    injector.start()
     played = testbed_json("play", "again", codes=(0, 3))
-    by_hand.join()
+    injector.join()
     testbed_json("down", "again", codes=(0, 3))
     file.unlink()
     assert played["received"] == played["expected"]
@@ -80,8 +80,8 @@ def test_a_run_is_played_again_from_its_folder_alone(
     assert virtual["publications"]["farthest_s"] == 0
     assert [one["backend"] for one in virtual["runs"]] == ["netns", "simulated"]
 
-    told = testbed("events", second, "--json", "--kind", "publication", "--kind", "fault")
-    events = [json.loads(line) for line in told.stdout.splitlines()]
+    stream = testbed("events", second, "--json", "--kind", "publication", "--kind", "fault")
+    events = [json.loads(line) for line in stream.stdout.splitlines()]
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     assert sum(event["kind"] == "publication" for event in events) == len(rows)
     assert [event["event"] for event in events if event["kind"] == "fault"] == ["crash"]

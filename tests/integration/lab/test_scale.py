@@ -1,6 +1,6 @@
 """The large lab at a smaller count: containers of three platforms, own links and shared ones, from start to report.
 
-The whole of topologies/valleys-300.yaml is run by hand; docs/scale.md documents it.
+Users run the whole of topologies/valleys-300.yaml by hand; docs/scale.md documents it.
 """
 
 import json
@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from engine_boxes import marked
+from support.labs.lab_containers import marked
+from support.runs.log_agreement import must_agree
 from testbed.backends.docker.engine import engine
 from testbed.places import LabPlace
-from told_by_nodes import must_agree
 
 pytestmark = [
     pytest.mark.docker,
@@ -61,12 +61,12 @@ def valleys(repository: Path, places: Path) -> Path:
     return file
 
 
-def test_a_mixed_lab_comes_up_is_measured_and_goes_without_a_trace(
+def test_a_mixed_lab_starts_is_measured_and_leaves_nothing_behind(
     valleys: Path, testbed: Command, testbed_json: Command, analyzed: Command, places: Path
 ) -> None:
     up = testbed_json("up", valleys, "--backend", "docker", codes=(0, 3))
     containers = marked(LabPlace(places / "s" / "valleys"))
-    assert len(containers) == 23, "routers are none"
+    assert len(containers) == 23, "routers have no containers"
     architectures = [
         engine().images.get(container.attrs["Image"]).attrs["Architecture"]
         for container in containers

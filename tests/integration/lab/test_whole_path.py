@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from told_by_nodes import must_agree
+from support.runs.log_agreement import must_agree
 
 AGREEMENT_S = 0.005
 TRIES = 3  # nodes read their own clocks late on a busy machine, which may need another try
@@ -111,7 +111,7 @@ def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, reposito
 @pytest.mark.netns
 @pytest.mark.root
 @pytest.mark.spark
-def test_the_same_without_root(nobody, repository):
+def test_a_user_without_root_runs_and_measures_a_lab(nobody, repository):
     """As an ordinary user, the whole lab runs in a user namespace."""
     shutil.copy(repository / "topologies" / "minimal.yaml", nobody.home)
     done = nobody.python("-m", "testbed", "run", "minimal.yaml", "--json")
@@ -154,13 +154,13 @@ def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, watch
 
 
 @pytest.mark.netns
-def test_what_is_under_way_when_a_lab_is_taken_down_still_arrives(
+def test_messages_in_transit_still_arrive_when_a_lab_is_taken_down(
     testbed, testbed_json, repository
 ):
     minimal = repository / "topologies" / "minimal.yaml"
     lab = testbed_json("up", minimal, "--backend", "netns")
-    question = ("inject", "minimal", "--from", "sensor", "--size", "15kB")  # a second on its link
-    injected = [testbed_json(*question)["id"] for _ in range(2)]
+    inject = ("inject", "minimal", "--from", "sensor", "--size", "15kB")  # a second on its link
+    injected = [testbed_json(*inject)["id"] for _ in range(2)]
     assert testbed("down", "minimal").returncode == 0
     received = [line["id"] for line in log_lines(Path(lab["run_folder"]), "receive")]
     assert received == injected

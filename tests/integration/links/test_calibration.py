@@ -27,8 +27,8 @@ LAB = """
 links:
   emulator: relay
   profiles:
-    line: {both: {LINE}}
-defaults: {link: line}
+    mobile: {both: {SETTINGS}}
+defaults: {link: mobile}
 nodes:
   broker: {kind: broker}
   sensor: {kind: sensor}
@@ -43,11 +43,11 @@ MVNO = "rate: 128kbit/s, delay: 60ms, jitter: 15ms, queue: 32kB"
 
 @pytest.fixture
 def lab_file(places: Path) -> Any:
-    """lab_file(line): a small lab whose links all have these settings."""
+    """lab_file(settings): a small lab whose links all have these settings."""
 
-    def write(line: str) -> Path:
+    def write(settings: str) -> Path:
         path = places / "calib.yaml"
-        path.write_text(LAB.replace("LINE", line))
+        path.write_text(LAB.replace("SETTINGS", settings))
         return path
 
     return write
@@ -64,7 +64,7 @@ def calibration_of(places: Path) -> dict[str, dict[str, Any]]:
     return {one["direction"]: one for one in manifest_of(places)["calibration"]}
 
 
-def test_the_manifest_says_what_was_asked_and_what_was_achieved(
+def test_the_manifest_records_requested_and_achieved_link_settings(
     testbed: Any, places: Path, lab_file: Any, watch: Any
 ) -> None:
     up = testbed("up", lab_file(MVNO), "--backend", "netns")
@@ -72,7 +72,7 @@ def test_the_manifest_says_what_was_asked_and_what_was_achieved(
     found = calibration_of(places)
     assert found.keys() == {"up", "down"}
     for one in found.values():
-        assert (one["profile"], one["method"], one["ok"]) == ("line", "quick", True)
+        assert (one["profile"], one["method"], one["ok"]) == ("mobile", "quick", True)
         assert one["asked"] == {"rate_bps": 128_000, "delay_s": 0.06, "loss": 0.0}
         assert one["achieved"]["rate_bps"] == pytest.approx(128_000, rel=0.3)
         assert 0.04 < one["achieved"]["delay_s"] < 0.2
@@ -100,7 +100,7 @@ def test_a_rate_that_cannot_be_reached_is_a_warning(
 ) -> None:
     up = testbed("up", lab_file("rate: 40Gbit/s, queue: 10MB"), "--backend", "netns")
     assert up.returncode == 3, up.stderr
-    assert "links of profile line, up, are not as asked: a rate of 40Gbit/s was asked for" in (
+    assert "links of profile mobile, up, are not as asked: a rate of 40Gbit/s was asked for" in (
         " ".join(up.stderr.split())
     )
     for one in calibration_of(places).values():
@@ -109,11 +109,11 @@ def test_a_rate_that_cannot_be_reached_is_a_warning(
         assert one["achieved"]["rate_bps"] < 20e9
 
 
-def test_a_thorough_look_is_taken_when_asked_for(
+def test_the_option_calibrate_measures_all_links_thoroughly(
     testbed: Any, testbed_json: Any, places: Path, lab_file: Any
 ) -> None:
-    line = "rate: 1Mbit/s, delay: 20ms, jitter: 5ms, loss: 1%"
-    file = lab_file(line)
+    settings = "rate: 1Mbit/s, delay: 20ms, jitter: 5ms, loss: 1%"
+    file = lab_file(settings)
     up = testbed_json("up", file, "--backend", "netns", codes=(0, 3))
     assert up["calibration"] == manifest_of(places)["calibration"]
     again = testbed("up", file, "--calibrate", "--calibrate-seconds", "2")
@@ -155,11 +155,11 @@ def measure(places: Path, emulator: str, profile: Profile, *program: str) -> lis
     """Run the measuring process on one profile; return its result."""
     place = LabPlace(places / "s" / "alone")
     place.folder.mkdir(parents=True)
-    question = {"do": "quick", "emulator": emulator, "profiles": [asdict(profile)]}
+    request = {"do": "quick", "emulator": emulator, "profiles": [asdict(profile)]}
     unprivileged = [] if os.geteuid() == 0 else ["--unprivileged"]
     done = subprocess.run(
         [sys.executable, *program, str(place.folder), "run", str(os.getpid()), *unprivileged],
-        input=json.dumps(question) + "\n",
+        input=json.dumps(request) + "\n",
         env={**os.environ, **marks(place, "run", "calibration")},
         text=True,
         capture_output=True,
@@ -172,14 +172,14 @@ def measure(places: Path, emulator: str, profile: Profile, *program: str) -> lis
     return results
 
 
-def test_a_link_that_is_not_as_asked_is_found(places: Path) -> None:
+def test_calibration_finds_a_link_with_wrong_settings(places: Path) -> None:
     shape = Shape(rate_bps=500_000, delay_s=0.05)
     emulator, _ = choose(Emulator.AUTO, [shape], probe_machine().capabilities)
-    up, down = measure(places, emulator, Profile("line", shape, shape), "-c", WRONG)
+    up, down = measure(places, emulator, Profile("mobile", shape, shape), "-c", WRONG)
     assert not up["ok"]
-    told_of_delay, told_of_rate = up["reasons"]
-    assert told_of_delay.startswith("a delay of 50ms was asked for, ")
-    assert told_of_rate.startswith("a rate of 500kbit/s was asked for, ")
+    about_delay, about_rate = up["reasons"]
+    assert about_delay.startswith("a delay of 50ms was asked for, ")
+    assert about_rate.startswith("a rate of 500kbit/s was asked for, ")
     assert up["achieved"]["delay_s"] > 0.29
     assert up["achieved"]["rate_bps"] < 400_000
     assert down["achieved"]["rate_bps"] > 300_000
@@ -189,7 +189,7 @@ def test_a_link_that_is_not_as_asked_is_found(places: Path) -> None:
 def test_the_credit_of_tbf_does_not_make_its_rate_look_wrong(places: Path) -> None:
     shape = Shape(rate_bps=80_000)
     module = ("-m", "testbed.keeper.calibration")
-    for one in measure(places, "tbf", Profile("line", shape, shape), *module):
+    for one in measure(places, "tbf", Profile("mobile", shape, shape), *module):
         assert one["achieved"]["rate_bps"] == pytest.approx(80_000, rel=0.2)
         assert one["achieved"]["delay_s"] < 0.1
 

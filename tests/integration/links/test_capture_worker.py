@@ -84,10 +84,10 @@ class Worker:
             stdout=subprocess.PIPE,
         )
 
-    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(json.dumps(question).encode() + b"\n")
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
         self.process.stdin.flush()
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
@@ -104,15 +104,15 @@ class Worker:
             raise
 
 
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True)
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)
 
 
 def _carries(ifname: str) -> bool:
     """Whether the interface carries frames: the kernel drops them until it has noticed that both ends are up."""
     show = ["ip", "-json", "link", "show", ifname]
-    (about,) = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)
-    return bool(about["operstate"] == "UP" and about["qdisc"] != "noop")
+    (metadata,) = json.loads(subprocess.run(show, check=True, capture_output=True).stdout)
+    return bool(metadata["operstate"] == "UP" and metadata["qdisc"] != "noop")
 
 
 def frame(number: int, size: int = 60) -> bytes:
@@ -136,7 +136,7 @@ def eventually(condition: Callable[[], bool]) -> None:
     """Wait until another process has made the condition true."""
     limit = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < limit, "it never came to be"
+        assert time.monotonic() < limit, "the condition never became true"
         time.sleep(0.01)
 
 
@@ -200,13 +200,13 @@ def test_scapy_reads_the_file_as_nanosecond_ethernet(
     worker.ask({"do": "stop"})
     with RawPcapReader(str(tmp_path / "n1.pcap")) as reader:
         assert (reader.nano, reader.linktype) == (True, 1)
-        ((data, about),) = list(reader)
+        ((data, metadata),) = list(reader)
     assert data == frame(7, size=900)[:40]
-    assert (about.caplen, about.wirelen) == (40, 900)
+    assert (metadata.caplen, metadata.wirelen) == (40, 900)
 
 
 @pytest.mark.parametrize(("before", "after"), [(40, 100), (100, 40)])
-def test_another_snaplen_holds_from_the_next_order_on(
+def test_another_snaplen_applies_from_the_next_request_on(
     link: Link, worker: Worker, tmp_path: Path, before: int, after: int
 ) -> None:
     worker.ask({"do": "add", "links": [link.order(tmp_path, snaplen=before)]})
@@ -218,7 +218,7 @@ def test_another_snaplen_holds_from_the_next_order_on(
         worker.ask({"do": "stop"})
     with RawPcapReader(str(tmp_path / "n1.pcap")) as reader:
         assert reader.snaplen == 100, "the header promises the longest record"
-        assert [about.caplen for _, about in reader] == [before, after]
+        assert [metadata.caplen for _, metadata in reader] == [before, after]
 
 
 def test_the_file_is_readable_while_it_grows_and_after_kill_9(
@@ -241,7 +241,7 @@ def test_the_file_is_readable_while_it_grows_and_after_kill_9(
     assert numbers[0] == 0
 
 
-def test_a_worker_that_follows_a_killed_one_goes_on_in_the_same_file(
+def test_the_worker_after_a_killed_one_appends_to_the_same_file(
     link: Link, worker: Worker, tmp_path: Path
 ) -> None:
     path = tmp_path / "n1.pcap"
@@ -273,7 +273,7 @@ def test_stats_count_while_the_capture_runs(link: Link, worker: Worker, tmp_path
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
-def test_a_stop_without_a_question_completes_the_files_too(
+def test_a_stop_without_a_request_completes_the_files_too(
     link: Link, worker: Worker, tmp_path: Path, how: str
 ) -> None:
     worker.ask({"do": "add", "links": [link.order(tmp_path)]})
@@ -340,7 +340,7 @@ def test_a_vlan_tag_is_kept(link: Link, worker: Worker, tmp_path: Path) -> None:
     assert length == len(tagged)
 
 
-def test_an_order_that_cannot_be_met_changes_nothing_and_says_why(
+def test_a_request_that_cannot_be_met_changes_nothing_and_reports_the_reason(
     link: Link, worker: Worker, tmp_path: Path
 ) -> None:
     wrong = link.order(tmp_path)
@@ -352,7 +352,7 @@ def test_an_order_that_cannot_be_met_changes_nothing_and_says_why(
     assert worker.ask({"do": "add", "links": [link.order(tmp_path)]}) == {"ok": True}
 
 
-def test_many_links_are_heard_at_once(core: int, worker: Worker, tmp_path: Path) -> None:
+def test_many_links_are_captured_at_once(core: int, worker: Worker, tmp_path: Path) -> None:
     count = 30
     with ExitStack() as held:
         links = [Link(core, number, held) for number in range(1, count + 1)]
@@ -368,7 +368,9 @@ def test_many_links_are_heard_at_once(core: int, worker: Worker, tmp_path: Path)
     assert len(answer["links"]) == count
 
 
-def test_what_found_the_buffer_full_is_counted(link: Link, worker: Worker, tmp_path: Path) -> None:
+def test_packets_dropped_at_a_full_buffer_are_counted(
+    link: Link, worker: Worker, tmp_path: Path
+) -> None:
     worker.ask({"do": "add", "links": [link.order(tmp_path)]})
     link.raise_()
     sent = 20_000
@@ -418,18 +420,18 @@ def test_tshark_reads_the_same_packets(link: Link, worker: Worker, tmp_path: Pat
     worker.ask({"do": "stop"})
     path = tmp_path / "n1.pcap"
     fields = ("-e", "frame.time_epoch", "-e", "frame.len")
-    told = subprocess.run(
+    output = subprocess.run(
         ["tshark", "-r", str(path), "-T", "fields", *fields],
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    read = [line.split("\t") for line in told.splitlines()]
-    seen = [(int(Decimal(moment) * 10**9), int(length)) for moment, length in read]
-    assert seen == [(time_ns, length) for time_ns, length, _ in read_records(path)]
+    read = [line.split("\t") for line in output.splitlines()]
+    packets = [(int(Decimal(moment) * 10**9), int(length)) for moment, length in read]
+    assert packets == [(time_ns, length) for time_ns, length, _ in read_records(path)]
 
 
-def test_all_of_this_holds_without_root(tmp_path: Path) -> None:
+def test_the_capture_works_the_same_without_root(tmp_path: Path) -> None:
     """Run this file again in a user namespace, where root has no rights over the machine (and no large buffers)."""
     again = subprocess.run(
         [

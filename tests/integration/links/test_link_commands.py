@@ -21,8 +21,8 @@ name: l-{emulator}
 links:
   emulator: {emulator}
   profiles:
-    calm: {{both: {{rate: 10Mbit/s}}}}
-defaults: {{link: calm}}
+    fast: {{both: {{rate: 10Mbit/s}}}}
+defaults: {{link: fast}}
 nodes:
   broker: {{kind: broker}}
   sensor: {{kind: sensor}}
@@ -36,9 +36,9 @@ scenario:
 """
 
 
-def command(*words: object) -> Any:
+def command(*arguments: object) -> Any:
     """The document that a command prints; it runs within this process, which saves the start of another."""
-    done = CliRunner().invoke(app, [*map(str, words), "--json"])
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -49,19 +49,19 @@ class Lab:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def link(self, action: str, *words: str) -> dict[str, Any]:
-        document: dict[str, Any] = command("link", action, self.name, *words)
+    def link(self, action: str, *arguments: str) -> dict[str, Any]:
+        document: dict[str, Any] = command("link", action, self.name, *arguments)
         return document
 
-    def line(self, node: str, direction: str) -> dict[str, Any]:
+    def settings(self, node: str, direction: str) -> dict[str, Any]:
         (link,) = self.link("show", node)["links"]
-        line: dict[str, Any] = link[direction]
-        return line
+        settings: dict[str, Any] = link[direction]
+        return settings
 
     def publish(self, size: str = "100B") -> str:
         """Publish a message; return its id."""
-        question = ("inject", self.name, "--from", "sensor", "--size", size)
-        return str(command(*question)["id"])
+        arguments = ("inject", self.name, "--from", "sensor", "--size", size)
+        return str(command(*arguments)["id"])
 
     def arrivals(self) -> dict[str, float]:
         """Delay in seconds of each message that the siren has received."""
@@ -108,30 +108,33 @@ def test_nothing_passes_a_cut_link_until_it_is_restored(up, wait_until, emulator
     stopped = [lab.publish(), lab.publish()]
     time.sleep(1.0)  # messages on a link without delay have passed by then
     assert not set(stopped) & set(lab.arrivals())
-    assert lab.line("sensor", "up")["cut"]
-    assert not lab.line("sensor", "down")["cut"]
+    assert lab.settings("sensor", "up")["cut"]
+    assert not lab.settings("sensor", "down")["cut"]
     assert lab.link("cut", "sensor", "--up")["change"] is None
 
     lab.link("restore", "sensor")
     wait_until(lambda: set(stopped) <= set(lab.arrivals()), 60)
-    assert not lab.line("sensor", "up")["cut"]
+    assert not lab.settings("sensor", "up")["cut"]
     recorded = lab.manifest()["link_changes"]
     assert [entry["action"] for entry in recorded] == ["cut", "restore"]
     assert recorded[0] == change
 
 
-def test_a_delay_is_set_felt_recorded_left_alone_by_up_and_reset(up, testbed, places, wait_until):
+def test_a_delay_takes_effect_is_recorded_stays_after_up_and_can_be_reset(
+    up, testbed, places, wait_until
+):
     lab = up("relay")
     lab.link("set", "sensor", "--up", "--delay", "1s")
     assert delay_of(lab, "100B", wait_until) >= 1.0
-    assert (lab.line("sensor", "up")["delay_s"], lab.line("sensor", "down")["delay_s"]) == (1.0, 0)
+    delays_s = [lab.settings("sensor", direction)["delay_s"] for direction in ("up", "down")]
+    assert delays_s == [1.0, 0]
     again = testbed("up", places / "lab.yaml")
     assert again.returncode == 0
     assert "1 link is not as the file says: sensor changed" in again.stderr
-    assert lab.line("sensor", "up")["changed"]
+    assert lab.settings("sensor", "up")["changed"]
 
     lab.link("reset", "all")
-    assert not lab.line("sensor", "up")["changed"]
+    assert not lab.settings("sensor", "up")["changed"]
     wait_until(lambda: delay_of(lab, "100B", wait_until) < 1.0, 60)
     recorded = lab.manifest()["link_changes"]
     assert [(entry["action"], entry["links"]) for entry in recorded] == [
@@ -141,16 +144,16 @@ def test_a_delay_is_set_felt_recorded_left_alone_by_up_and_reset(up, testbed, pl
     assert recorded[0]["shapes"] == {"up": {"delay_s": 1.0}}
 
 
-def test_a_token_bucket_gets_slower_but_refuses_a_delay(up, testbed, wait_until):
+def test_the_rate_of_a_tbf_link_can_be_changed_but_a_delay_is_refused(up, testbed, wait_until):
     lab = up("tbf")
-    words = ("siren", "--down", "--rate", "10kB/s", "--queue", "40kB")
-    refused = testbed("link", "set", lab.name, *words, "--delay", "20ms")
+    arguments = ("siren", "--down", "--rate", "10kB/s", "--queue", "40kB")
+    refused = testbed("link", "set", lab.name, *arguments, "--delay", "20ms")
     assert refused.returncode == 2
     assert "tbf only limits rates" in refused.stderr
-    assert lab.line("siren", "down")["rate_bps"] == 10e6
+    assert lab.settings("siren", "down")["rate_bps"] == 10e6
     assert lab.manifest()["link_changes"] == []
 
-    lab.link("set", *words)
+    lab.link("set", *arguments)
     assert delay_of(lab, "12kB", wait_until) >= 1.0  # its credit is one frame
     lab.link("reset", "siren")
     wait_until(lambda: delay_of(lab, "12kB", wait_until) < 1.0, 60)
@@ -180,7 +183,7 @@ def test_a_link_is_cut_while_the_scenario_is_played(up, wait_until):
     assert cut < restored
 
 
-def test_what_is_behind_a_router_is_cut_with_it(places, testbed, wait_until):
+def test_nodes_behind_a_router_are_cut_with_it(places, testbed, wait_until):
     file = places / "lab.yaml"
     shared = FILE.format(emulator="relay").replace(
         "sensor: {kind: sensor}", "gw: {kind: router}\n  sensor: {kind: sensor, router: gw}"
@@ -191,7 +194,7 @@ def test_what_is_behind_a_router_is_cut_with_it(places, testbed, wait_until):
     assert lab.link("show", "sensor")["links"][0]["behind"] == "gw"
     lab.link("cut", "gw")
     stopped = lab.publish()
-    wait_until(lambda: lab.line("gw", "up")["counts"]["dropped_cut"] > 0, 30)
+    wait_until(lambda: lab.settings("gw", "up")["counts"]["dropped_cut"] > 0, 30)
     assert stopped not in lab.arrivals()
     lab.link("restore", "gw")
     wait_until(lambda: stopped in lab.arrivals(), 60)

@@ -1,4 +1,4 @@
-"""A cut: one direction carries nothing, everything else is as before."""
+"""A cut direction of a link carries no packets; the other direction and the other links do not change."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ SLOW = Shape(rate_bps=1e6)
 
 
 def send(lab: Any, tools: Any, sender: str, receiver: str, text: bytes) -> list[bytes]:
-    """Send one packet; return what arrives."""
+    """Send one packet; return the packets that arrive."""
     with lab.socket(sender) as one, lab.socket(receiver) as other:
         one.sendto(text, (tools.address(receiver), tools.port))
         return [data for _, data in tools.receive_all(other, quiet_s=0.3, count=1)]
@@ -32,23 +32,23 @@ def test_one_direction_is_cut_and_comes_back(
     lab = wired(emulator, ["n1", "n2"])
     lab.shape_all(shape)
     there, back = ("n1", "n2"), ("n2", "n1")
-    silent, open_way = (there, back) if direction == "up" else (back, there)
+    cut_way, open_way = (there, back) if direction == "up" else (back, there)
     whole = LinkState(DirectionState(shape), DirectionState(shape))
     cut = {
         "up": DirectionState(shape, direction == "up"),
         "down": DirectionState(shape, direction == "down"),
     }
     lab.keeper.change_links({"n1": LinkState(**cut)})
-    assert send(lab, tools, *silent, b"lost") == []
+    assert send(lab, tools, *cut_way, b"lost") == []
     assert send(lab, tools, *open_way, b"through") == [b"through"]
     assert lab.keeper.links()["n1"] == LinkState(**cut)
     lab.keeper.change_links({"n1": whole})
-    assert send(lab, tools, *silent, b"again") == [b"again"]
+    assert send(lab, tools, *cut_way, b"again") == [b"again"]
     assert lab.keeper.links()["n1"] == whole
 
 
 @EACH
-def test_what_waits_in_front_of_a_line_is_lost_when_it_is_cut(
+def test_packets_in_the_queue_of_a_link_are_lost_when_it_is_cut(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
     lab = wired(emulator, ["n1", "n2"])
@@ -63,13 +63,13 @@ def test_what_waits_in_front_of_a_line_is_lost_when_it_is_cut(
         )
         lab.keeper.change_links({"n1": LinkState(DirectionState(slow), DirectionState(Shape()))})
         one.sendto(b"last", (tools.address("n2"), tools.port))
-        came = [data for _, data in tools.receive_all(other, quiet_s=1.0)]
-    assert came[-1] == b"last"
-    assert len(came) < 30
+        arrived = [data for _, data in tools.receive_all(other, quiet_s=1.0)]
+    assert arrived[-1] == b"last"
+    assert len(arrived) < 30
 
 
 @EACH
-def test_a_cut_is_seen_in_the_captures_of_the_other_links_only(
+def test_packets_lost_at_a_cut_are_in_the_captures_of_the_other_links_only(
     wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
     lab = wired(emulator, ["n1", "n2"], raised=False)
@@ -82,11 +82,11 @@ def test_a_cut_is_seen_in_the_captures_of_the_other_links_only(
     lab.keeper.change_links({"n1": LinkState(whole, whole)})
     assert send(lab, tools, "n2", "n1", b"again") == [b"again"]
     lab.keeper.capture_stop()
-    seen = {
+    captured = {
         name: [data[42:] for _, _, data in read_records(tmp_path / f"{name}.pcap")]
         for name in ("n1", "n2")
     }
-    assert seen == {"n1": [b"through", b"again"], "n2": [b"lost", b"through", b"again"]}
+    assert captured == {"n1": [b"through", b"again"], "n2": [b"lost", b"through", b"again"]}
 
 
 def test_the_relay_counts_by_link_and_direction(wired: Any, tools: Any) -> None:
@@ -101,17 +101,17 @@ def test_the_relay_counts_by_link_and_direction(wired: Any, tools: Any) -> None:
         {"n1": LinkState(DirectionState(Shape(loss=1.0)), DirectionState(Shape()))}
     )
     assert send(lab, tools, "n1", "n2", b"lost") == []
-    nothing = {"forwarded": 0, "dropped_queue": 0, "dropped_loss": 0, "dropped_cut": 0}
+    zero = {"forwarded": 0, "dropped_queue": 0, "dropped_loss": 0, "dropped_cut": 0}
     assert lab.keeper.link_counts() == {
         "n1": {
-            "up": {**nothing, "forwarded": 1, "dropped_loss": 1, "dropped_cut": 1},
-            "down": nothing,
+            "up": {**zero, "forwarded": 1, "dropped_loss": 1, "dropped_cut": 1},
+            "down": zero,
         },
-        "n2": {"up": nothing, "down": {**nothing, "forwarded": 1}},
+        "n2": {"up": zero, "down": {**zero, "forwarded": 1}},
     }
-    told = lab.keeper.counters(restart=True)
-    assert (told["forwarded"], told["dropped_loss"], told["dropped_cut"]) == (2, 1, 1)
-    assert told["late_max_s"] > 0
+    counters = lab.keeper.counters(restart=True)
+    assert (counters["forwarded"], counters["dropped_loss"], counters["dropped_cut"]) == (2, 1, 1)
+    assert counters["late_max_s"] > 0
     again = lab.keeper.counters()
     assert again["late_max_s"] == 0.0
     assert again["forwarded"] == 2

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.root, pytest.mark.netem]
 FREE = Shape()
 SEEDED_SINCE = (6, 6)
 KERNEL = tuple(int(part) for part in platform.release().split(".")[:2])
-SENT_AGAIN = struct.Struct("100xI")  # tcpi_total_retrans in struct tcp_info
+RETRANSMITTED = struct.Struct("100xI")  # tcpi_total_retrans in struct tcp_info
 DIRECTIONS = pytest.mark.parametrize("direction", ["up", "down"])
 
 
@@ -34,15 +34,15 @@ def lab(shared_wired: Any) -> Any:
 def shape(lab: Any) -> Any:
     """shape(direction, shape): packets from n1 to n2 pass this link, on n1's way up or on n2's way down."""
 
-    def one_way(direction: str, line: Shape, seed: int = 1) -> None:
-        up, down = (line, FREE) if direction == "up" else (FREE, line)
+    def one_way(direction: str, settings: Shape, seed: int = 1) -> None:
+        up, down = (settings, FREE) if direction == "up" else (FREE, settings)
         lab.keeper.shape({"n1": (up, FREE), "n2": (FREE, down)}, seed)
 
     return one_way
 
 
 def frames(lab: Any, tools: Any, size: int, count: int, gap_s: float = 0.0) -> list[Any]:
-    """Send frames of this size from n1 to n2; return (number, sent at, came at), in the order of their arrival."""
+    """Send frames of this size from n1 to n2; return (number, sent at, arrived at), in the order of their arrival."""
     sent = []
     with lab.socket("n1") as one, lab.socket("n2") as other:
         for number in range(count):
@@ -51,12 +51,12 @@ def frames(lab: Any, tools: Any, size: int, count: int, gap_s: float = 0.0) -> l
             one.sendto(payload, (tools.address("n2"), tools.port))
             time.sleep(gap_s)
         arrived = tools.receive_all(other, 1.5, count)
-    numbers = [(int.from_bytes(data[:4]), came) for came, data in arrived]
-    return [(number, sent[number], came) for number, came in numbers]
+    numbers = [(int.from_bytes(data[:4]), arrived_ns) for arrived_ns, data in arrived]
+    return [(number, sent[number], arrived_ns) for number, arrived_ns in numbers]
 
 
 def delays_s(arrivals: list[Any]) -> list[float]:
-    return [(came - sent) / 1e9 for _, sent, came in arrivals]
+    return [(arrived_ns - sent) / 1e9 for _, sent, arrived_ns in arrivals]
 
 
 @DIRECTIONS
@@ -70,7 +70,7 @@ def test_a_lone_kilobyte_takes_its_tenth_of_a_second_at_10_kilobytes_a_second(
     assert min(found) <= 0.100 + 0.004
 
 
-def test_delay_and_time_on_the_line_add_up(lab: Any, tools: Any, shape: Any) -> None:
+def test_delay_and_serialisation_add_up(lab: Any, tools: Any, shape: Any) -> None:
     shape("up", Shape(rate_bps=800_000, delay_s=0.080))
     found = delays_s(frames(lab, tools, 1000, 9, gap_s=0.03))
     assert min(found) >= 0.090
@@ -78,7 +78,9 @@ def test_delay_and_time_on_the_line_add_up(lab: Any, tools: Any, shape: Any) -> 
 
 
 @DIRECTIONS
-def test_a_full_line_runs_at_its_rate(lab: Any, tools: Any, shape: Any, direction: str) -> None:
+def test_a_saturated_link_runs_at_its_rate(
+    lab: Any, tools: Any, shape: Any, direction: str
+) -> None:
     shape(direction, Shape(rate_bps=1_000_000, delay_s=0.02, queue_bytes=10**6))
     arrivals = frames(lab, tools, 1000, 250)
     assert [number for number, _, _ in arrivals] == list(range(250))
@@ -86,18 +88,18 @@ def test_a_full_line_runs_at_its_rate(lab: Any, tools: Any, shape: Any, directio
     assert 249 * 8000 / took_s == pytest.approx(1_000_000, rel=0.03)
 
 
-def test_tcp_fills_a_line(lab: Any, tools: Any, shape: Any) -> None:
+def test_tcp_saturates_a_link(lab: Any, tools: Any, shape: Any) -> None:
     shape("up", Shape(rate_bps=1_000_000, delay_s=0.02, queue_bytes=50_000))
     rate_bps, _ = stream(lab, tools, skip_s=1.5, seconds=4.0)
     assert rate_bps == pytest.approx(1_000_000, rel=0.03)
 
 
-def test_a_full_queue_loses_packets_and_does_not_tell_the_sender(
+def test_a_full_queue_drops_packets_without_an_error_at_the_sender(
     lab: Any, tools: Any, shape: Any
 ) -> None:
     shape("up", Shape(rate_bps=1_000_000, delay_s=0.02, queue_bytes=15_000))
-    _, sent_again = stream(lab, tools, skip_s=0.5, seconds=2.0)
-    assert sent_again > 0
+    _, retransmitted = stream(lab, tools, skip_s=0.5, seconds=2.0)
+    assert retransmitted > 0
 
 
 def stream(lab: Any, tools: Any, skip_s: float, seconds: float) -> tuple[float, int]:
@@ -132,9 +134,9 @@ def stream(lab: Any, tools: Any, skip_s: float, seconds: float) -> tuple[float, 
         enough.set()
         for thread in threads:
             thread.join()
-        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, SENT_AGAIN.size)
+        info = client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, RETRANSMITTED.size)
         connection.close()
-    return (after - before) * 8 / (end - begin), SENT_AGAIN.unpack(info)[0]
+    return (after - before) * 8 / (end - begin), RETRANSMITTED.unpack(info)[0]
 
 
 def arrived_bytes(lab: Any, node: str) -> int:
@@ -164,11 +166,11 @@ def test_a_queue_holds_bytes_not_packets(
     sent_s = time.monotonic()
     arrivals = frames(lab, tools, frame, 2 * fitting)
     sent_s = (arrivals[-1][1] - arrivals[0][1]) / 1e9 if arrivals else time.monotonic() - sent_s
-    made_room = 10_000 * sent_s / frame  # queue space freed while they were being sent
-    assert fitting <= len(arrivals) <= fitting + made_room + 2
+    freed = 10_000 * sent_s / frame  # places freed in the queue while n1 sent
+    assert fitting <= len(arrivals) <= fitting + freed + 2
 
 
-def test_losses_are_as_many_as_asked(lab: Any, tools: Any, shape: Any) -> None:
+def test_the_loss_rate_is_the_requested_one(lab: Any, tools: Any, shape: Any) -> None:
     shape("up", Shape(loss=0.3))
     arrived = len(frames(lab, tools, 100, 600))  # not more than a socket's buffer holds
     assert 420 - 5 * 11.3 <= arrived <= 420 + 5 * 11.3  # five standard deviations
@@ -185,7 +187,7 @@ if KERNEL >= SEEDED_SINCE:
         assert [number for number, _, _ in frames(lab, tools, 100, 200)] != once
 
 
-def test_a_line_changes_while_packets_wait(lab: Any, tools: Any, shape: Any) -> None:
+def test_a_link_changes_while_packets_are_queued(lab: Any, tools: Any, shape: Any) -> None:
     shape("up", Shape(rate_bps=80_000, queue_bytes=20_000))
     with lab.socket("n1") as one, lab.socket("n2") as other:
         for number in range(5):

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.root]
 NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
 EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
 FAR, ROUTER, ONE, TWO = "n1", "n2", "n3", "n4"
-EVERYBODY = [FAR, ROUTER, ONE, TWO]
+ALL = [FAR, ROUTER, ONE, TWO]
 MEMBERS = [ONE, TWO]
 
 
@@ -39,9 +39,9 @@ def shared(wired: Any, tools: Any) -> Callable[..., Any]:
         lab = wired(emulator, [FAR, ONE, TWO], raised=False, links=[])
         lab.keeper.routers([ROUTER])
         sizes = mtu or {}
-        lab.keeper.wire(emulator, links(tools, EVERYBODY, sizes))
+        lab.keeper.wire(emulator, links(tools, ALL, sizes))
         if raised:
-            lab.keeper.capture(EVERYBODY, None)
+            lab.keeper.capture(ALL, None)
         return lab
 
     return make
@@ -58,7 +58,7 @@ def links(tools: Any, names: list[str], mtu: dict[str, int] | None = None) -> li
 
 
 @EACH
-def test_nodes_behind_a_router_reach_everybody_and_are_reached(
+def test_nodes_behind_a_router_reach_all_nodes_and_are_reached(
     shared: Any, tools: Any, emulator: Emulator
 ) -> None:
     lab = shared(emulator)
@@ -73,21 +73,20 @@ def test_each_link_has_its_own_capture(
     shared: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
     lab = shared(emulator, raised=False)
-    lab.keeper.capture(EVERYBODY, tmp_path)
+    lab.keeper.capture(ALL, tmp_path)
     tools.say_hello(lab, ONE, FAR)
     tools.say_hello(lab, ONE, TWO)
     lab.keeper.capture_stop()
     ends = {}
-    for name in EVERYBODY:
+    for name in ALL:
         records = [data for _, _, data in read_records(tmp_path / f"{name}.pcap")]
         assert all(data[12:14] == b"\x08\x00" for data in records)
         ends[name] = {(last(data[26:30]), last(data[30:34])): data for data in records}
         assert len(ends[name]) == len(records)
     assert ends[ONE].keys() == {("n3", "n1"), ("n1", "n3"), ("n3", "n4"), ("n4", "n3")}
     assert ends[TWO].keys() == {("n3", "n4"), ("n4", "n3")}
-    assert (
-        ends[ROUTER].keys() == ends[FAR].keys() == {("n3", "n1"), ("n1", "n3")}
-    )  # neighbours meet before it
+    # Packets between neighbours do not pass the router's own link.
+    assert ends[ROUTER].keys() == ends[FAR].keys() == {("n3", "n1"), ("n1", "n3")}
     up, down = ends[ROUTER]["n3", "n1"], ends[ROUTER]["n1", "n3"]
     gateway, router = bytes.fromhex("027462000000"), bytes.fromhex("027462000002")
     assert (up[0:6], up[6:12]) == (gateway, router)
@@ -100,49 +99,53 @@ def last(address: bytes) -> str:
 
 @EACH
 @pytest.mark.parametrize("direction", ["up", "down"])
-def test_the_routers_line_is_shared_by_all_that_are_behind_it(
+def test_nodes_behind_a_router_share_its_link(
     shared: Any, tools: Any, emulator: Emulator, direction: str
 ) -> None:
     rate_bps, payload, count = 800_000, 1000, 50
     lab = shared(emulator)
-    line = Shape(rate_bps=rate_bps, queue_bytes=10**6)
-    lab.keeper.shape({ROUTER: (line, line), FAR: (Shape(), Shape())}, 1)
+    shape = Shape(rate_bps=rate_bps, queue_bytes=10**6)
+    lab.keeper.shape({ROUTER: (shape, shape), FAR: (Shape(), Shape())}, 1)
     with lab.socket(FAR) as far, lab.socket(ONE) as one, lab.socket(TWO) as two:
         senders = [(one, FAR), (two, FAR)] if direction == "up" else [(far, ONE), (far, TWO)]
         for _ in range(count):
             for sender, receiver in senders:
                 sender.sendto(bytes(payload), (tools.address(receiver), tools.port))
         if direction == "up":
-            came = tools.receive_all(far, 3.0, 2 * count)
+            arrived = tools.receive_all(far, 3.0, 2 * count)
         else:
-            came = tools.receive_all(one, 3.0, count) + tools.receive_all(two, 3.0, count)
-    assert len(came) == 2 * count
-    times = sorted(moment for moment, _ in came)
-    carried = (len(came) - 1) * (payload + tools.headers) * 8
+            arrived = tools.receive_all(one, 3.0, count) + tools.receive_all(two, 3.0, count)
+    assert len(arrived) == 2 * count
+    times = sorted(moment for moment, _ in arrived)
+    carried = (len(arrived) - 1) * (payload + tools.headers) * 8
     assert carried * 1e9 / (times[-1] - times[0]) <= 1.05 * rate_bps
 
 
 @EACH
-def test_a_members_own_line_is_shaped_too(shared: Any, tools: Any, emulator: Emulator) -> None:
+def test_the_own_link_of_a_member_is_shaped_too(
+    shared: Any, tools: Any, emulator: Emulator
+) -> None:
     lab = shared(emulator)
     lab.keeper.shape({ONE: (Shape(rate_bps=800_000, queue_bytes=10**6), Shape())}, 1)
     with lab.socket(FAR) as far, lab.socket(ONE) as one:
         for _ in range(50):
             one.sendto(bytes(1000), (tools.address(FAR), tools.port))
-        came = tools.receive_all(far, 3.0, 50)
-    took_s = (came[-1][0] - came[0][0]) / 1e9
+        arrived = tools.receive_all(far, 3.0, 50)
+    took_s = (arrived[-1][0] - arrived[0][0]) / 1e9
     assert took_s >= 49 * (1000 + tools.headers) * 8 / (1.05 * 800_000)
 
 
 @EACH
-def test_large_frames_learn_of_a_narrow_router(shared: Any, tools: Any, emulator: Emulator) -> None:
+def test_senders_of_large_frames_learn_the_mtu_of_a_router(
+    shared: Any, tools: Any, emulator: Emulator
+) -> None:
     lab = shared(emulator, mtu={FAR: 9000, ONE: 9000, TWO: 9000, ROUTER: 1400})
     tools.transfer(lab, ONE, TWO, 200_000)
     tools.transfer(lab, ONE, FAR, 200_000)
     tools.transfer(lab, FAR, ONE, 200_000)
 
 
-def test_a_router_that_checks_where_packets_come_from_drops_none(shared: Any, tools: Any) -> None:
+def test_reverse_path_filtering_at_a_router_drops_no_packet(shared: Any, tools: Any) -> None:
     lab = shared(Emulator.TBF)
     with router_namespace(lab) as namespace, inside(namespace):
         Path("/proc/sys/net/ipv4/conf/all/rp_filter").write_text("1")
@@ -151,11 +154,11 @@ def test_a_router_that_checks_where_packets_come_from_drops_none(shared: Any, to
 
 
 @EACH
-def test_a_packet_for_a_member_whose_link_was_lost_does_not_run_in_circles(
+def test_a_packet_for_a_member_that_lost_its_link_does_not_loop(
     shared: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
     lab = shared(emulator, raised=False)
-    lab.keeper.capture(EVERYBODY, tmp_path)
+    lab.keeper.capture(ALL, tmp_path)
     with router_namespace(lab) as namespace:
         remove_interface(namespace, "l3")
     with lab.socket(FAR, socket.SOCK_STREAM) as client, pytest.raises(OSError, match="host") as no:
@@ -227,7 +230,7 @@ def test_a_member_that_goes_leaves_the_others_alone_and_can_come_back(
     tools.say_hello(lab, ONE, FAR)
 
 
-def test_after_the_relays_death_everything_is_wired_again(shared: Any, tools: Any) -> None:
+def test_all_links_can_be_wired_again_after_the_relay_has_died(shared: Any, tools: Any) -> None:
     lab = shared(Emulator.RELAY)
     (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
     os.kill(relay.pid, signal.SIGKILL)
@@ -235,11 +238,11 @@ def test_after_the_relays_death_everything_is_wired_again(shared: Any, tools: An
     lab.keeper.wire(Emulator.RELAY, links(tools, [FAR, ROUTER]))
     assert lab.keeper.status()["wired"] == [FAR, ROUTER]  # not the members' old ones
     lab.keeper.wire(Emulator.RELAY, links(tools, MEMBERS))
-    lab.keeper.capture(EVERYBODY, None)
+    lab.keeper.capture(ALL, None)
     tools.say_hello(lab, ONE, FAR)
 
 
-def test_a_wrong_router_is_refused_before_anything_is_made(shared: Any, tools: Any) -> None:
+def test_a_wrong_router_is_refused_before_any_link_is_created(shared: Any, tools: Any) -> None:
     lab = shared(Emulator.TBF)
     lab.keeper.unwire([ONE, ROUTER])
     lab.keeper.spawn([Program(ONE, ("sleep", "600"), lab.place.folder / "log", {})])

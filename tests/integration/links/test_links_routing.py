@@ -44,7 +44,7 @@ def frames(path: Path) -> list[bytes]:
     return [data for _, _, data in read_records(path)]
 
 
-def in_words(frame: bytes) -> str:
+def kind_of(frame: bytes) -> str:
     if frame[12:14] != b"\x08\x00":
         return f"ethertype {frame[12:14].hex()}"
     if frame[23] != socket.IPPROTO_TCP:
@@ -61,14 +61,14 @@ def test_the_first_packet_on_a_fresh_link_is_the_first_one_sent(
     tools.transfer(lab, "n1", "n2", 10_000)
     lab.keeper.capture_stop()
     for node in ("n1", "n2"):
-        seen = [in_words(frame) for frame in frames(tmp_path / f"{node}.pcap")]
-        assert seen[0] == "SYN"  # no ARP request was needed
-        assert set(seen) == {"SYN", "TCP"}
+        kinds = [kind_of(frame) for frame in frames(tmp_path / f"{node}.pcap")]
+        assert kinds[0] == "SYN"  # no ARP request was needed
+        assert set(kinds) == {"SYN", "TCP"}
     assert frames(tmp_path / "n3.pcap") == []
 
 
 @EACH
-def test_who_sent_a_packet_can_be_told_from_its_mac_addresses(
+def test_mac_addresses_identify_the_sender_of_a_packet(
     wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
     lab = wired(emulator, ["n1", "n2"], raised=False)
@@ -105,14 +105,14 @@ def addresses_of_this_machine() -> list[str]:
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for name in interfaces():
-            question = struct.pack("16s24x", name.encode())
+            request = struct.pack("16s24x", name.encode())
             with suppress(OSError):  # the interface has none
-                found.append(socket.inet_ntoa(fcntl.ioctl(sock, SIOCGIFADDR, question)[20:24]))
+                found.append(socket.inet_ntoa(fcntl.ioctl(sock, SIOCGIFADDR, request)[20:24]))
     return [address for address in found if not address.startswith("127.")]
 
 
 @EACH
-def test_a_node_that_is_not_there_is_told_at_once(
+def test_connections_to_a_missing_node_fail_at_once(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
     lab = wired(emulator, ["n1", "n2"])
@@ -134,7 +134,7 @@ def test_large_frames_go_from_end_to_end(
 
 
 @EACH
-def test_who_sends_frames_too_large_for_the_receiver_is_told_their_size(
+def test_a_sender_of_too_large_frames_learns_the_mtu_of_the_receiver(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
     lab = wired(emulator, ["n1", "n2"], mtu={"n1": 9000, "n2": 1400})
@@ -153,9 +153,7 @@ def test_who_sends_frames_too_large_for_the_receiver_is_told_their_size(
 
 
 @EACH
-def test_a_machine_that_checks_where_packets_come_from_drops_none(
-    wired: Any, tools: Any, emulator: Emulator
-) -> None:
+def test_reverse_path_filtering_drops_no_packet(wired: Any, tools: Any, emulator: Emulator) -> None:
     lab = wired(emulator, ["n1", "n2"])
     for pid in (*lab.pids.values(), lab.keeper.status()["pid"]):
         with namespace_of(pid) as namespace, inside(namespace):
@@ -183,7 +181,7 @@ def test_no_node_can_have_the_gateways_address(lab_places: Any, tools: Any) -> N
     assert keeper.status()["wired"] == []
 
 
-def test_a_link_is_raised_when_the_kernel_has_switched_it_through(wired: Any) -> None:
+def test_capture_returns_when_the_kernel_has_raised_the_link(wired: Any) -> None:
     lab = wired(Emulator.TBF, ["n1"], raised=False)
     with namespace_of(lab.keeper.status()["pid"]) as namespace:
         with inside(namespace):

@@ -39,7 +39,7 @@ def rate_of(arrivals: list[tuple[int, bytes]], headers: int) -> float:
 
 @EACH
 @pytest.mark.parametrize("direction", ["up", "down"])
-def test_a_full_line_runs_at_its_rate(
+def test_a_saturated_link_runs_at_its_rate(
     wired: Any, tools: Any, emulator: Emulator, direction: str
 ) -> None:
     lab = wired(emulator, ["n1", "n2"])
@@ -54,7 +54,7 @@ def test_a_full_line_runs_at_its_rate(
 
 
 @EACH
-def test_the_queue_drops_what_does_not_fit(wired: Any, tools: Any, emulator: Emulator) -> None:
+def test_a_full_queue_drops_packets(wired: Any, tools: Any, emulator: Emulator) -> None:
     lab = wired(emulator, ["n1", "n2"])
     lab.keeper.shape({"n1": (Shape(rate_bps=RATE_BPS, queue_bytes=20_000), Shape())}, 1)
     arrivals = burst(lab, tools, "n1", "n2", COUNT)
@@ -71,17 +71,18 @@ def test_delay_and_serialisation_add_up_on_the_relay(wired: Any, tools: Any) -> 
         for _ in range(3):
             before = time.time_ns()
             one.sendto(bytes(PAYLOAD), (tools.address("n2"), tools.port))
-            ((came, _),) = tools.receive_all(other, 5.0, count=1)
-            assert came - before >= least_ns  # a lone packet takes its full time: no stored credit
-            assert came - before < least_ns + 500e6
+            ((arrived_ns, _),) = tools.receive_all(other, 5.0, count=1)
+            # A lone packet takes its full time, because there is no stored credit.
+            assert arrived_ns - before >= least_ns
+            assert arrived_ns - before < least_ns + 500e6
 
 
 def test_losses_follow_the_seed(wired: Any, tools: Any) -> None:
     lab = wired(Emulator.RELAY, ["n1", "n2"])
     tools.say_hello(lab, "n1", "n2")
     lab.keeper.shape({"n1": (Shape(loss=0.3), Shape())}, seed=7)
-    chance = direction_random(7, "n1", "up")
-    expected = [number for number in range(100) if chance.random() >= 0.3]
+    random = direction_random(7, "n1", "up")
+    expected = [number for number in range(100) if random.random() >= 0.3]
     with lab.socket("n1") as one, lab.socket("n2") as other:
         for number in range(100):
             one.sendto(number.to_bytes(4), (tools.address("n2"), tools.port))
@@ -109,7 +110,7 @@ def test_a_link_changes_while_it_runs(wired: Any, tools: Any, emulator: Emulator
     assert len(burst(lab, tools, "n1", "n2", 20)) == 20
 
 
-def test_the_machine_is_known_by_trying() -> None:
+def test_the_probe_finds_the_capabilities_of_this_machine() -> None:
     found = probe_machine()
     assert found.namespaces
     assert found.reason

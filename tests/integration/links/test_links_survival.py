@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from net_namespaces import SeenNamespaces
+from support.labs.network_namespaces import SeenNamespaces
 from testbed.capture.records import read_records
 from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
@@ -38,7 +38,7 @@ def assert_gone(lab: Any, namespaces: SeenNamespaces, tools: Any) -> None:
 
 
 @EACH
-def test_killing_the_keeper_takes_everything_with_it(
+def test_killing_the_keeper_ends_the_whole_lab(
     wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
     host_before = interfaces()
@@ -56,7 +56,7 @@ def test_killing_the_keeper_takes_everything_with_it(
 
 
 @EACH
-def test_a_keeper_that_is_asked_to_end_ends_everything(
+def test_sigterm_to_the_keeper_ends_the_whole_lab(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
     lab = wired(emulator, ["n1", "n2"])
@@ -67,7 +67,7 @@ def test_a_keeper_that_is_asked_to_end_ends_everything(
     assert not lab.place.keeper_socket.exists()
 
 
-def test_a_stopped_keeper_is_ended_all_the_same(wired: Any, tools: Any) -> None:
+def test_a_suspended_keeper_can_be_ended(wired: Any, tools: Any) -> None:
     lab = wired(Emulator.TBF, ["n1"])
     namespaces = namespaces_of(lab)
     os.kill(lab.keeper.status()["pid"], signal.SIGSTOP)
@@ -101,7 +101,7 @@ def test_a_dead_relay_is_noticed_and_the_links_can_be_made_again(wired: Any, too
     assert lab.keeper.status()["workers"]["relay"] == "running"
 
 
-def test_the_links_of_a_dead_relay_cannot_be_shaped_and_are_no_links_of_the_next(
+def test_links_of_a_dead_relay_cannot_be_shaped_and_do_not_belong_to_the_next_relay(
     wired: Any, tools: Any
 ) -> None:
     lab = wired(Emulator.RELAY, ["n1", "n2", "n3"])
@@ -121,7 +121,7 @@ def test_the_links_of_a_dead_relay_cannot_be_shaped_and_are_no_links_of_the_next
     tools.say_hello(lab, "n1", "n3")
 
 
-def test_an_interface_that_somebody_removed_disturbs_no_other_link(wired: Any, tools: Any) -> None:
+def test_a_removed_interface_disturbs_no_other_link(wired: Any, tools: Any) -> None:
     lab = wired(Emulator.RELAY, ["n1", "n2", "n3"])
     namespace = os.open(f"/proc/{lab.pids['n1']}/ns/net", os.O_RDONLY)
     try:
@@ -155,7 +155,7 @@ def packets_in(path: Path) -> int:
     return len(list(read_records(path)))
 
 
-def test_what_a_dead_capture_had_written_is_accounted_for(
+def test_packets_that_a_dead_capture_had_written_are_counted(
     wired: Any, tools: Any, tmp_path: Path
 ) -> None:
     lab = wired(Emulator.TBF, ["n1", "n2"], raised=False)
@@ -173,9 +173,7 @@ def test_what_a_dead_capture_had_written_is_accounted_for(
     assert lab.keeper.capture_stop() == ({}, "")
 
 
-def test_a_capture_that_was_begun_again_tells_of_the_gap(
-    wired: Any, tools: Any, tmp_path: Path
-) -> None:
+def test_a_restarted_capture_reports_the_gap(wired: Any, tools: Any, tmp_path: Path) -> None:
     lab = wired(Emulator.TBF, ["n1"], raised=False)
     lab.keeper.capture(["n1"], tmp_path)
     kill_the_capture(lab, tools)
@@ -218,7 +216,7 @@ for number in range(40):
 
 
 @pytest.mark.parametrize("after_s", [0.1, 0.2, 0.3, 0.4, 0.6])
-def test_a_command_killed_while_it_builds_leaves_nothing_that_cannot_be_ended(
+def test_processes_of_a_command_that_was_killed_at_the_start_can_be_ended(
     lab_places: Any, after_s: float
 ) -> None:
     place = lab_places()
@@ -247,7 +245,7 @@ def test_a_socket_left_by_a_dead_keeper_does_not_hinder_the_next(lab_places: Any
     assert Keeper.launch(place, "run2").status()["run"] == "run2"
 
 
-def test_a_path_too_long_for_a_socket_is_refused_with_the_way_out(tmp_path: Path) -> None:
+def test_a_path_too_long_for_a_socket_is_refused_with_a_hint(tmp_path: Path) -> None:
     from testbed.places import LabPlace
 
     with pytest.raises(TestbedError, match="too long") as refused:

@@ -120,7 +120,7 @@ def test_links_are_down_until_the_capture_listens(
     tools.say_hello(lab, "n1", "n2")
 
 
-def test_interfaces_say_whose_they_are(wired: Any) -> None:
+def test_interfaces_of_a_link_are_named_after_its_node(wired: Any) -> None:
     lab = wired(Emulator.TBF, ["n3"])
     for pid, ifname in ((lab.pids["n3"], "eth0"), (lab.keeper.status()["pid"], "l3")):
         namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
@@ -132,15 +132,15 @@ def test_interfaces_say_whose_they_are(wired: Any) -> None:
 
 
 @EACH
-def test_two_labs_with_the_same_addresses_do_not_meet(
+def test_two_labs_with_the_same_addresses_exchange_no_packets(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
     one, other = wired(emulator, ["n1", "n2"]), wired(emulator, ["n1", "n2"])
-    with other.socket("n2") as stranger:
+    with other.socket("n2") as other_receiver:
         with one.socket("n1") as sender, one.socket("n2") as receiver:
             sender.sendto(b"for us", (tools.address("n2"), tools.port))
             assert receiver.recv(100) == b"for us"
-        assert tools.receive_all(stranger, quiet_s=0.1) == []
+        assert tools.receive_all(other_receiver, quiet_s=0.1) == []
 
 
 @EACH
@@ -192,7 +192,7 @@ def test_programs_that_cannot_start_are_named_and_the_others_run(lab_places: Any
     assert "runs already" in again["good"]
 
 
-def test_a_link_that_cannot_be_made_leaves_nothing_half_made(wired: Any, tools: Any) -> None:
+def test_a_link_that_cannot_be_created_leaves_nothing_behind(wired: Any, tools: Any) -> None:
     lab = wired(Emulator.TBF, ["n1", "n2"])
     lab.keeper.unwire(["n2"])
     with pytest.raises(ControlError, match="no node 'n9'"):
@@ -204,14 +204,16 @@ def test_a_link_that_cannot_be_made_leaves_nothing_half_made(wired: Any, tools: 
     assert lab.keeper.status()["wired"] == ["n1"]
 
 
-def test_a_process_of_anybody_can_be_adopted(lab_places: Any, wired: Any, tools: Any) -> None:
+def test_the_keeper_adopts_a_process_that_it_did_not_start(
+    lab_places: Any, wired: Any, tools: Any
+) -> None:
     foreign = wired(Emulator.TBF, [f"n{n}" for n in (1, 2)], raised=False)
     foreign.keeper.unwire(["n2"])
     place: LabPlace = lab_places()
     keeper = Keeper.launch(place, "run")
-    source = foreign.keeper.spawn([Program("guest", ("sleep", "600"), place.folder / "log", {})])[
+    source = foreign.keeper.spawn([Program("foreign", ("sleep", "600"), place.folder / "log", {})])[
         0
-    ]["guest"]
+    ]["foreign"]
     assert keeper.adopt({"n5": source, "n6": 2**22 - 1}).keys() == {"n6"}
     keeper.wire(Emulator.RELAY, [tools.link("n5")])
     keeper.capture(["n5"], None)

@@ -58,7 +58,7 @@ def machine(*command: str, **environment: str) -> subprocess.CompletedProcess[st
 @pytest.fixture(scope="module")
 def steps() -> dict[str, Step]:
     """The steps that ran in the machine, by name."""
-    runner = REPOSITORY / "tests" / "support" / "steps_in_machine.py"
+    runner = REPOSITORY / "tests" / "support" / "labs" / "machine_steps.py"
     done = machine(
         *(sys.executable, str(runner), json.dumps(STEPS)),
         TESTBED_STATE="/tmp/machine/s",
@@ -75,7 +75,7 @@ def manifest(steps: dict[str, Step]) -> Any:
     return json.loads(steps["manifest"].out)
 
 
-def test_output_and_exit_code_come_out_and_nothing_else_stays(tmp_path: Path) -> None:
+def test_the_machine_returns_output_and_exit_code_and_leaves_no_file(tmp_path: Path) -> None:
     written = tmp_path / "written"
     script = (
         f"uname -r; ls /sys/class/net; echo >{written}; test -s {written} && echo oh >&2; exit 7"
@@ -88,23 +88,23 @@ def test_output_and_exit_code_come_out_and_nothing_else_stays(tmp_path: Path) ->
     assert not written.exists()
 
 
-def test_wrong_usage_is_told() -> None:
+def test_wrong_arguments_print_the_usage() -> None:
     done = subprocess.run([SCRIPT, "--memory"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")
 
 
-def test_netem_is_found_by_trying(steps: dict[str, Step]) -> None:
+def test_the_probe_finds_netem(steps: dict[str, Step]) -> None:
     found = json.loads(steps["probe"].out)
     assert found["capabilities"] == {"netem": True, "tbf": True, "tun": ""}
 
 
-def test_links_are_what_netem_was_asked_for(steps: dict[str, Step]) -> None:
+def test_netem_gives_links_the_requested_settings(steps: dict[str, Step]) -> None:
     assert steps["links"].code == 0, steps["links"].out + steps["links"].err
     assert " passed" in steps["links"].out
 
 
-def test_a_lab_is_served_by_netem_unasked(steps: dict[str, Step], manifest: Any) -> None:
+def test_a_lab_uses_netem_by_default(steps: dict[str, Step], manifest: Any) -> None:
     for step in ("up", "play", "down"):
         assert steps[step].code in (0, 3), (step, steps[step].err)  # 3: the machine was slow
     assert manifest["emulator"] == {"name": "netem", "reason": "this kernel has netem"}
@@ -116,6 +116,6 @@ def test_the_lab_has_measured_its_links(manifest: Any) -> None:
     found = {(one["profile"], one["direction"]): one for one in manifest["calibration"]}
     for direction in ("up", "down"):
         achieved = found["mvno-128k", direction]["achieved"]
-        # However slow the machine: nothing is earlier than 60 ms - 15 ms of jitter, or faster than the link.
+        # On a machine of any speed, no packet is earlier than 60 ms - 15 ms of jitter, or faster than the link.
         assert achieved["delay_s"] is None or achieved["delay_s"] >= 0.045
         assert achieved["rate_bps"] is None or achieved["rate_bps"] <= 1.2 * 128_000

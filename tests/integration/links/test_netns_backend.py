@@ -1,4 +1,4 @@
-"""The netns backend with real nodes: the whole life of a lab, and its status when parts have died."""
+"""The netns backend with real nodes: a lab from start to end, and its status when parts have died."""
 
 import os
 import shutil
@@ -64,8 +64,8 @@ class Lab:
             assert sorted(done) == sorted(node.name for node in self.topology.nodes), step
         wait_for(lambda: all(self.ask(node.name)["ready"] for node in self.topology.nodes))
 
-    def ask(self, node: str, **question: object) -> dict[str, object]:
-        return request(self.place.node_control(node), {"do": "status", **question})
+    def ask(self, node: str, **fields: object) -> dict[str, object]:
+        return request(self.place.node_control(node), {"do": "status", **fields})
 
     def again(self) -> NetnsBackend:
         """The lab, opened again as by another command."""
@@ -88,12 +88,12 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-def nobody(_: str) -> None:
+def ignore(_: str) -> None:
     return
 
 
 @pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY])
-def test_a_lab_lives_delivers_and_goes(folder: Path, emulator: Emulator) -> None:
+def test_a_lab_starts_delivers_and_ends(folder: Path, emulator: Emulator) -> None:
     lab = Lab(folder, replace(TOPOLOGY, emulator=emulator))
     assert lab.backend.inspect() == Actual()
     lab.up()
@@ -122,7 +122,7 @@ def test_a_lab_lives_delivers_and_goes(folder: Path, emulator: Emulator) -> None
     assert lab.backend.details() == {}
 
 
-def test_a_dead_node_is_missing_and_can_be_made_again(folder: Path) -> None:
+def test_a_dead_node_is_missing_and_can_be_created_again(folder: Path) -> None:
     lab = Lab(folder)
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["s1"]["pid"]
@@ -132,24 +132,24 @@ def test_a_dead_node_is_missing_and_can_be_made_again(folder: Path) -> None:
     assert actual.wired == NAMES
     assert actual.started == NAMES - {"s1"}
     sensor = lab.topology.node("s1")
-    lab.again().create([sensor], nobody)
-    lab.again().start([sensor], nobody)
+    lab.again().create([sensor], ignore)
+    lab.again().start([sensor], ignore)
     wait_for(lambda: lab.ask("s1")["ready"])
 
 
 def test_a_removed_node_is_gone_and_the_others_stay(folder: Path) -> None:
     lab = Lab(folder)
     lab.up()
-    lab.again().remove(["town"], nobody)
+    lab.again().remove(["town"], ignore)
     actual = lab.again().inspect()
     assert actual.created == actual.wired == actual.started == NAMES - {"town"}
     assert actual.fingerprints.keys() == NAMES - {"town"}
 
 
-def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -> None:
+def test_nodes_that_cannot_start_are_named_with_their_last_output(folder: Path) -> None:
     lab = Lab(folder)
     lab.backend.prepare(lab.topology)
-    lab.backend.create(lab.topology.nodes, nobody)
+    lab.backend.create(lab.topology.nodes, ignore)
     pid = Keeper(lab.place).status()["nodes"]["s1"]["pid"]
     wait_for(lambda: lab.place.node_control("s1").exists())
     (lab.run.logs / "s1.stderr").write_text("no memory\n")
@@ -163,7 +163,7 @@ def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -
     assert sorted(done) == ["hub", "town"]
 
 
-def test_a_node_that_does_not_heed_sigterm_is_ended(
+def test_a_node_that_does_not_react_to_sigterm_is_killed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("testbed.backends.common.local.STOP_GRACE_S", 0.2)
@@ -171,7 +171,7 @@ def test_a_node_that_does_not_heed_sigterm_is_ended(
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]
     os.kill(pid, signal.SIGSTOP)
-    lab.backend.stop(lab.topology.nodes, nobody)
+    lab.backend.stop(lab.topology.nodes, ignore)
     assert lab.backend.inspect().created == frozenset()
 
 
@@ -183,7 +183,7 @@ def test_links_without_capture_are_raised_too(folder: Path) -> None:
     assert not lab.run.pcaps.exists()
 
 
-def test_a_lab_whose_keeper_was_killed_is_nothing_but_can_be_destroyed(folder: Path) -> None:
+def test_a_lab_whose_keeper_was_killed_is_empty_and_can_be_destroyed(folder: Path) -> None:
     lab = Lab(folder)
     lab.up()
     os.kill(Keeper(lab.place).status()["pid"], signal.SIGKILL)
@@ -194,7 +194,7 @@ def test_a_lab_whose_keeper_was_killed_is_nothing_but_can_be_destroyed(folder: P
     assert lab.again().destroy() == []
 
 
-def test_an_emulator_that_cannot_do_what_the_links_ask_is_refused(folder: Path) -> None:
+def test_an_emulator_that_cannot_shape_the_links_as_requested_is_refused(folder: Path) -> None:
     slow = replace(SLOW, up=Shape(rate_bps=1e6, delay_s=0.1))
     lab = Lab(folder, replace(TOPOLOGY, profiles=(slow,)))
     with pytest.raises(InputError, match="only limits rates"):
@@ -203,7 +203,7 @@ def test_an_emulator_that_cannot_do_what_the_links_ask_is_refused(folder: Path) 
     assert marked(lab.place) == []
 
 
-def test_nothing_is_run_that_lies_in_the_labs_folder(folder: Path) -> None:
+def test_nodes_run_no_code_from_the_folder_of_the_lab(folder: Path) -> None:
     lab = Lab(folder)
     lab.place.folder.mkdir(parents=True)
     for name in ("nodes.pyz", "nodes.py"):
@@ -212,7 +212,7 @@ def test_nothing_is_run_that_lies_in_the_labs_folder(folder: Path) -> None:
     assert [log.read_text() for log in lab.run.logs.glob("*.stderr")] == ["", "", ""]
 
 
-def test_each_process_says_which_node_it_is(folder: Path) -> None:
+def test_each_process_names_its_node(folder: Path) -> None:
     lab = Lab(folder)
     lab.up()
     nodes = {process.role: process.pid for process in marked(lab.place) if ":" in process.role}
@@ -230,14 +230,14 @@ def test_nodes_are_the_keepers_own_children(folder: Path) -> None:
     parents = {process.role: parent_of(process.pid) for process in marked(lab.place)}
     del parents["keeper"]
     assert set(parents.values()) == {keeper}
-    assert "nursery" not in parents, "it has ended"
+    assert "prefork" not in parents, "the prefork process has ended"
 
 
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_node_that_cannot_read_its_file_fails_alone_with_its_own_words(folder: Path) -> None:
+def test_a_node_that_cannot_read_its_file_fails_alone_with_its_own_message(folder: Path) -> None:
     lab = Lab(folder)
     lab.backend.prepare(lab.topology)
     logs = lab.run.logs
@@ -281,5 +281,5 @@ def test_names_too_long_are_refused_in_a_lab_that_is_up_too(folder: Path) -> Non
     lab.backend.prepare(lab.topology)
     lab.topology = LONG
     with pytest.raises(InputError, match="too long"):
-        lab.again().create(LONG.nodes, nobody)
+        lab.again().create(LONG.nodes, ignore)
     assert Keeper(lab.place).status()["nodes"] == {}

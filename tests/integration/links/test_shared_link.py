@@ -1,4 +1,4 @@
-"""Several sensors behind one router share its link, and everything is captured and measured."""
+"""Several sensors behind one router share its link; the lab captures and measures all links."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from told_by_nodes import must_agree
+from support.runs.log_agreement import must_agree
 
 pytestmark = [pytest.mark.netns, pytest.mark.spark]
 
@@ -18,12 +18,12 @@ name: shared
 groups:
   sensors: {kind: sensor, count: 3, router: valley}
 nodes:
-  valley: {kind: router, link: line}
+  valley: {kind: router, link: narrow}
   broker: {kind: broker}
   office: {kind: subscriber, topics: [readings]}
 links:
   profiles:
-    line: {both: {rate: 20kB/s, delay: 10ms}}
+    narrow: {both: {rate: 20kB/s, delay: 10ms}}
 scenario:
   duration: 2s
   settle: 30s
@@ -44,7 +44,7 @@ def run_folder(places: Path, testbed_json: Command) -> Path:
     return Path(up["run_folder"])
 
 
-def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_line(
+def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_link(
     run_folder: Path, analyzed: Command
 ) -> None:
     run = analyzed(run_folder)

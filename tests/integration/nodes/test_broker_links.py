@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from brokers_at_home import free_port
-from loopback_lab import Lab, RunningNode, received, until
 from nodes.overlay import BETWEEN_BROKERS
 from nodes.runtime.lifecycle import STOP_WITHIN_S
+from support.nodes.loopback_brokers import free_port
+from support.nodes.loopback_nodes import Lab, RunningNode, received, until
 
 
 class Graph:
@@ -36,9 +36,9 @@ class Graph:
             overlay=self.overlay,
         )
 
-    def guest(self, kind: str, name: str, home: int, **more: Any) -> RunningNode:
+    def client(self, kind: str, name: str, broker: int, **more: Any) -> RunningNode:
         """A sensor or subscriber at the broker of this number."""
-        nearest = self.places[home - 1 :] + self.places[: home - 1]
+        nearest = self.places[broker - 1 :] + self.places[: broker - 1]
         journal = str(self.lab.folder / f"{name}.journal") if kind == "sensor" else None
         return self.lab.node(
             kind, name, brokers=nearest, overlay=self.overlay, journal=journal, **more
@@ -81,78 +81,78 @@ def all_have_each_once(subscribers: list[RunningNode], sent: list[str]) -> None:
 
 
 @pytest.mark.parametrize("method", BETWEEN_BROKERS)
-def test_what_is_published_at_one_broker_reaches_subscribers_at_the_others(
+def test_messages_published_at_one_broker_reach_subscribers_at_the_others(
     tmp_path: Path, graphs: list[Graph], method: str
 ) -> None:
     graph = Graph(tmp_path, 4, method)
     graphs.append(graph)
-    sensor = graph.guest("sensor", "s1", home=1)
+    sensor = graph.client("sensor", "s1", broker=1)
     subscribers = [
-        graph.guest("subscriber", f"c{home}", home, topics=["alert"]) for home in (1, 2, 4)
+        graph.client("subscriber", f"c{broker}", broker, topics=["alert"]) for broker in (1, 2, 4)
     ]
     graph.go()
     sent = [sensor.publish(priority=level) for level in (1, 3, 5)]
     all_have_each_once(subscribers, sent)
-    until(lambda: sensor.ask("status")["owed"] == 0)
+    until(lambda: sensor.ask("status")["pending"] == 0)
     for node in graph.lab.nodes:
         assert node.complaints.read_text() == ""
         assert not node.events("refuse", "drop")
 
 
-def graph_with_guests(
+def graph_with_clients(
     tmp_path: Path, graphs: list[Graph]
 ) -> tuple[Graph, RunningNode, list[RunningNode]]:
     """Five brokers, a subscriber at each, and a sensor at the first."""
     graph = Graph(tmp_path, 5, "sg-tbps")
     graphs.append(graph)
-    sensor = graph.guest("sensor", "s1", home=1)
+    sensor = graph.client("sensor", "s1", broker=1)
     subscribers = [
-        graph.guest("subscriber", f"c{home}", home, topics=["alert"]) for home in range(1, 6)
+        graph.client("subscriber", f"c{broker}", broker, topics=["alert"]) for broker in range(1, 6)
     ]
     graph.go()
     return graph, sensor, subscribers
 
 
 @pytest.mark.parametrize("victim", [1, 3])
-def test_a_broker_that_is_killed_takes_no_alarm_with_it(
+def test_no_alarm_is_lost_when_a_broker_is_killed(
     tmp_path: Path, graphs: list[Graph], victim: int
 ) -> None:
-    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    graph, sensor, subscribers = graph_with_clients(tmp_path, graphs)
     sent = publish_for(sensor, 0.5)
     graph.brokers[victim - 1].kill()
     sent += publish_for(sensor, 2.0)
     all_have_each_once(subscribers, sent)
-    until(lambda: sensor.ask("status")["owed"] == 0)
+    until(lambda: sensor.ask("status")["pending"] == 0)
     moved = subscribers[victim - 1]
-    assert moved.ask("status")["home"] == graph.brokers[victim % 5].name
+    assert moved.ask("status")["broker"] == graph.brokers[victim % 5].name
 
 
-def test_a_broker_that_was_killed_and_started_again_takes_part_again(
+def test_a_broker_serves_clients_again_after_a_kill_and_a_restart(
     tmp_path: Path, graphs: list[Graph]
 ) -> None:
-    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    graph, sensor, subscribers = graph_with_clients(tmp_path, graphs)
     broker = graph.brokers[2]
     broker.kill()
     sent = publish_for(sensor, 1.0)
     broker.start()
     broker.go().ready()
-    newcomer = graph.guest("subscriber", "c9", home=3, topics=["alert"]).go().ready()
-    assert newcomer.ask("status")["home"] == broker.name
+    newcomer = graph.client("subscriber", "c9", broker=3, topics=["alert"]).go().ready()
+    assert newcomer.ask("status")["broker"] == broker.name
     later = publish_for(sensor, 0.5)
     all_have_each_once(subscribers, sent + later)
     until(lambda: has_all(newcomer, later))
 
 
-def test_a_broker_that_stops_leaves_in_order_and_its_guests_move_at_once(
+def test_clients_of_a_broker_that_stops_move_to_another_at_once(
     tmp_path: Path, graphs: list[Graph]
 ) -> None:
-    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    graph, sensor, subscribers = graph_with_clients(tmp_path, graphs)
     sent = publish_for(sensor, 0.5)
     began = time.monotonic()
     assert graph.brokers[2].stop() == 0
     assert time.monotonic() - began < STOP_WITHIN_S
     moved = subscribers[2]
-    until(lambda: moved.ask("status")["home"] == "b4" and moved.ask("status")["ready"])
+    until(lambda: moved.ask("status")["broker"] == "b4" and moved.ask("status")["ready"])
     (left,) = moved.events("disconnect")
     at_b4 = [event for event in moved.events("connect") if event["peer"] == "b4"]
     assert (at_b4[0]["t"] - left["t"]) / 1e9 < 1.0

@@ -1,4 +1,4 @@
-"""Nodes with different delivery methods, as real processes at one broker; and clients that violate theirs."""
+"""Nodes with different delivery methods, as real processes at one broker; and clients that violate their method."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,12 +10,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from link_pair import VARIANTS, title
-from loopback_lab import PATIENCE_S, Lab, RunningNode, introduce, received, until
 from nodes.protocol.labels import BITS, DmpqLabel
 from nodes.protocol.wire import MAX_MESSAGE_BYTES, Kind, Message, encode
 from nodes.runtime.config import Method
 from nodes.runtime.label_extension import Offer, agreed
+from support.nodes.link_pair import VARIANTS, title
+from support.nodes.loopback_nodes import PATIENCE_S, Lab, RunningNode, introduce, received, until
 
 SIZES = (1, 1_443, 30_000)
 LARGE = 1_000_000
@@ -28,7 +28,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab.end()
 
 
-def written(method: Method) -> dict[str, Any]:
+def as_config(method: Method) -> dict[str, Any]:
     return {"method": method.method, "parameters": dict(method.parameters)}
 
 
@@ -41,11 +41,11 @@ def publish_all(sensor: RunningNode, topic: str) -> set[str]:
     }
 
 
-def test_links_of_different_methods_meet_at_one_broker_also_when_it_was_started_again(
+def test_one_broker_serves_links_of_different_methods_also_after_a_restart(
     lab: Lab,
 ) -> None:
     own = {
-        f"{kind}{number}": written(variant)
+        f"{kind}{number}": as_config(variant)
         for number, variant in enumerate(VARIANTS)
         for kind in "sc"
     }
@@ -76,51 +76,51 @@ def test_links_of_different_methods_meet_at_one_broker_also_when_it_was_started_
             until(lambda: len(received(subscriber)) >= len(expected[topic]))  # noqa: B023
     for topic, (sensor, subscriber) in pairs.items():
         assert sorted(received(subscriber)) == sorted(expected[topic]), topic
-        sent = {line["id"]: line["size"] for line in sensor.events("publish")}
-        assert all(line["size"] == sent[line["id"]] for line in subscriber.events("receive"))
+        sent = {record["id"]: record["size"] for record in sensor.events("publish")}
+        assert all(record["size"] == sent[record["id"]] for record in subscriber.events("receive"))
     for node in lab.nodes:
         assert node.events("refuse", "drop") == []
         assert node.complaints.read_text() == ""
 
 
-def ended(lab: Lab, name: str, *chunks: tuple[bytes, int], labels: bool = False) -> str:
+def closed_with(lab: Lab, name: str, *chunks: tuple[bytes, int], labels: bool = False) -> str:
     """Send HELLO and these chunks; return how the broker closes the connection."""
     address, offers = f"ws://127.0.0.1:{lab.port}/", [Offer()] if labels else None
-    with connect(address, proxy=None, compression=None, extensions=offers) as line:
+    with connect(address, proxy=None, compression=None, extensions=offers) as connection:
         with suppress(ConnectionClosed):
-            introduce(line, name)
+            introduce(connection, name)
             for data, bits in chunks:
-                if (label := agreed(line.protocol)) is not None:
+                if (label := agreed(connection.protocol)) is not None:
                     label.outgoing = bits
-                    line.send(data)
+                    connection.send(data)
                 else:
                     frame = bytearray(Frame(Opcode.BINARY, data).serialize(mask=True))
                     frame[0] |= bits << 4
-                    line.socket.sendall(frame)
+                    connection.socket.sendall(frame)
             while True:
-                line.recv(timeout=PATIENCE_S)
-        return f"{line.close_code} {line.close_reason}"
+                connection.recv(timeout=PATIENCE_S)
+        return f"{connection.close_code} {connection.close_reason}"
 
 
-def test_guests_whose_chunks_are_none_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
-    in_bits = written(Method("dmpq-pc", {"label": "opcode"}))
-    as_byte = written(Method("dmpq-pc", {"ack": "udp"}))
+def test_a_broker_refuses_clients_with_invalid_chunks_and_serves_the_others(lab: Lab) -> None:
+    in_bits = as_config(Method("dmpq-pc", {"label": "opcode"}))
+    as_byte = as_config(Method("dmpq-pc", {"ack": "udp"}))
     own = {"x1": in_bits, "x2": as_byte, "s1": in_bits, "c1": as_byte}
     broker = lab.node("broker", "b1", deliveries=own).go().ready()
     whole = encode(Message(Kind.PUBLISH, topic="alert"))
     last = BITS[DmpqLabel.LAST]
 
-    assert "x1 must offer x-testbed-label" in ended(lab, "x1")
-    assert "reserved bits must be 0" in ended(lab, "x2", (b"B" + whole, last))
-    assert "reserved bits" in ended(lab, "x2", (b"B" + whole, last), labels=True)
-    assert "no label" in ended(lab, "x1", (whole, 0b001), labels=True)
-    assert "without a first" in ended(lab, "x1", (whole, last), labels=True)
-    assert "no label" in ended(lab, "x2", (whole, 0))
-    assert "empty" in ended(lab, "x2", (b"", 0))
-    assert "without a first" in ended(lab, "x2", (b"D" + whole, 0))
+    assert "x1 must offer x-testbed-label" in closed_with(lab, "x1")
+    assert "reserved bits must be 0" in closed_with(lab, "x2", (b"B" + whole, last))
+    assert "reserved bits" in closed_with(lab, "x2", (b"B" + whole, last), labels=True)
+    assert "no label" in closed_with(lab, "x1", (whole, 0b001), labels=True)
+    assert "without a first" in closed_with(lab, "x1", (whole, last), labels=True)
+    assert "no label" in closed_with(lab, "x2", (whole, 0))
+    assert "empty" in closed_with(lab, "x2", (b"", 0))
+    assert "without a first" in closed_with(lab, "x2", (b"D" + whole, 0))
     piece = b"C" + bytes(MAX_MESSAGE_BYTES // 2)
-    assert "more than" in ended(lab, "x2", *[(piece, 0)] * 3)
-    assert len(until(lambda: nine(broker))) == 9
+    assert "more than" in closed_with(lab, "x2", *[(piece, 0)] * 3)
+    assert len(until(lambda: nine_refusals(broker))) == 9
 
     sensor = lab.node("sensor", "s1", delivery=in_bits).go()
     subscriber = lab.node("subscriber", "c1", delivery=as_byte, topics=["alert"]).go().ready()
@@ -129,12 +129,12 @@ def test_guests_whose_chunks_are_none_are_shown_the_door_and_the_broker_goes_on(
     assert broker.complaints.read_text() == ""
 
 
-def nine(broker: RunningNode) -> list[dict[str, Any]]:
+def nine_refusals(broker: RunningNode) -> list[dict[str, Any]]:
     events = broker.events("refuse")
     return events if len(events) >= 9 else []
 
 
-def test_a_method_of_a_guest_with_a_mistake_is_one_sentence_and_exit_code_2(lab: Lab) -> None:
+def test_a_mistake_in_the_method_of_a_client_is_one_sentence_and_exit_code_2(lab: Lab) -> None:
     wrong = {"s1": {"method": "fifo", "parameters": {"limit_bytes": 0}}}
     broker = lab.node("broker", "b1", deliveries=wrong)
     assert broker.process.wait(PATIENCE_S) == 2

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from loopback_lab import Lab, RunningNode, received, until
-from narrow_line import NarrowLine
+from support.nodes.loopback_nodes import Lab, RunningNode, received, until
+from support.nodes.slow_link import SlowLink
 
-OVERLAY = {"method": "sg-tbps", "parameters": {"beat_s": 1}}
+OVERLAY = {"method": "sg-tbps", "parameters": {"heartbeat_s": 1}}
 
 
 class Slope:
     """Some brokers, a sensor whose nearest broker is the first, and a subscriber whose nearest is the last."""
 
-    def __init__(self, folder: Path, brokers: int, **of_sensor: Any) -> None:
+    def __init__(self, folder: Path, brokers: int, **sensor_config: Any) -> None:
         self.lab = Lab(folder)
         places = [
             {"name": f"b{i + 1}", "number": i + 1, "host": "127.0.0.1", "port": port}
@@ -36,8 +36,8 @@ class Slope:
             for place in places
         ]
         self.journal = folder / "s1.journal"
-        about_sensor = {"brokers": places, "overlay": OVERLAY, "journal": str(self.journal)}
-        self.sensor = self.lab.node("sensor", "s1", **about_sensor | of_sensor)
+        defaults = {"brokers": places, "overlay": OVERLAY, "journal": str(self.journal)}
+        self.sensor = self.lab.node("sensor", "s1", **defaults | sensor_config)
         self.subscriber = self.lab.node(
             "subscriber", "c1", brokers=places[::-1], topics=["alert"], overlay=OVERLAY
         )
@@ -51,7 +51,7 @@ class Slope:
 
     def all_arrive_once(self, published: list[str]) -> bool:
         until(lambda: set(published) <= set(received(self.subscriber)))
-        until(lambda: self.sensor.ask("status")["owed"] == 0)
+        until(lambda: self.sensor.ask("status")["pending"] == 0)
         return sorted(received(self.subscriber)) == sorted(published)
 
 
@@ -72,8 +72,8 @@ def restart(node: RunningNode) -> None:
 def slopes(tmp_path: Path) -> Iterator[Any]:
     made: list[Slope] = []
 
-    def make(brokers: int, **of_sensor: Any) -> Slope:
-        made.append(Slope(tmp_path, brokers, **of_sensor))
+    def make(brokers: int, **sensor_config: Any) -> Slope:
+        made.append(Slope(tmp_path, brokers, **sensor_config))
         return made[-1]
 
     yield make
@@ -81,7 +81,7 @@ def slopes(tmp_path: Path) -> Iterator[Any]:
         slope.lab.end()
 
 
-def test_when_brokers_crash_their_guests_move_and_no_alert_is_lost_or_comes_twice(
+def test_clients_of_crashed_brokers_move_and_each_alert_arrives_once(
     slopes: Any,
 ) -> None:
     slope = slopes(brokers=3).begin()
@@ -89,17 +89,17 @@ def test_when_brokers_crash_their_guests_move_and_no_alert_is_lost_or_comes_twic
     slope.brokers[0].kill()
     published += [slope.sensor.publish() for _ in range(5)]
     assert slope.all_arrive_once(published)
-    assert slope.sensor.ask("status")["home"] == "b2"
-    assert slope.subscriber.ask("status")["home"] == "b3"
+    assert slope.sensor.ask("status")["broker"] == "b2"
+    assert slope.subscriber.ask("status")["broker"] == "b3"
     slope.brokers[2].kill()
     published += [slope.sensor.publish() for _ in range(5)]
     until(lambda: set(published) <= set(received(slope.subscriber)))
-    assert slope.subscriber.ask("status")["home"] == "b2"
-    restart(slope.brokers[0])  # it has lost all others, may be isolated, and accepts nothing
+    assert slope.subscriber.ask("status")["broker"] == "b2"
+    restart(slope.brokers[0])  # it has lost all peers, may be isolated, and accepts nothing
     assert slope.all_arrive_once(published)
 
 
-def test_what_a_sensor_published_before_it_was_killed_arrives_after_its_restart(
+def test_messages_of_a_killed_sensor_arrive_after_its_restart(
     slopes: Any,
 ) -> None:
     slope = slopes(brokers=2).begin()
@@ -113,26 +113,26 @@ def test_what_a_sensor_published_before_it_was_killed_arrives_after_its_restart(
         restart(node)
     assert slope.all_arrive_once(published)
     published.append(slope.sensor.publish())
-    assert slope.all_arrive_once(published), "and ids go on where they ended"
+    assert slope.all_arrive_once(published), "ids continue after the last one"
 
 
-def test_a_subscriber_that_was_killed_gets_what_it_missed_and_nothing_twice(slopes: Any) -> None:
+def test_a_killed_subscriber_receives_missed_messages_once_after_its_restart(slopes: Any) -> None:
     slope = slopes(brokers=2).begin()
     published = [slope.sensor.publish() for _ in range(3)]
     assert slope.all_arrive_once(published)
     slope.subscriber.kill()
     published += [slope.sensor.publish() for _ in range(3)]
-    until(lambda: slope.sensor.ask("status")["owed"] == 0)
+    until(lambda: slope.sensor.ask("status")["pending"] == 0)
     restart(slope.subscriber)
     assert slope.all_arrive_once(published)
 
 
-def test_a_broker_that_stops_in_order_sends_its_guests_to_the_next_one_at_once(
+def test_a_broker_that_stops_sends_its_clients_to_the_next_broker_at_once(
     slopes: Any,
 ) -> None:
     slope = slopes(brokers=2).begin()
     assert slope.brokers[0].stop() == 0
-    until(lambda: slope.sensor.ask("status")["home"] == "b2")
+    until(lambda: slope.sensor.ask("status")["broker"] == "b2")
     lost = slope.sensor.events("disconnect")[-1]
     found = slope.sensor.events("connect")[-1]
     assert found["peer"] == "b2"
@@ -141,7 +141,7 @@ def test_a_broker_that_stops_in_order_sends_its_guests_to_the_next_one_at_once(
     assert slope.all_arrive_once([slope.sensor.publish()])
 
 
-def test_a_sensor_whose_disk_does_not_write_says_so_once_and_publishes_all_the_same(
+def test_a_sensor_that_cannot_write_its_journal_reports_it_once_and_publishes(
     slopes: Any, tmp_path: Path
 ) -> None:
     slope = slopes(brokers=1, journal=str(tmp_path / "nowhere" / "journal")).begin()
@@ -150,46 +150,48 @@ def test_a_sensor_whose_disk_does_not_write_says_so_once_and_publishes_all_the_s
     assert complaint["reason"] == "cannot be written: No such file or directory"
 
 
-def test_in_a_star_no_journal_is_kept(tmp_path: Path) -> None:
+def test_a_sensor_in_a_star_writes_no_journal(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     try:
         lab.node("broker", "b1").go()
         sensor = lab.node("sensor", "s1", journal=str(tmp_path / "journal")).go().ready()
         sensor.publish()
-        assert sensor.ask("status")["owed"] == 0
+        assert sensor.ask("status")["pending"] == 0
         assert not (tmp_path / "journal").exists()
     finally:
         lab.end()
 
 
-@pytest.mark.parametrize("who", ["sensor", "subscriber"])
-def test_a_long_message_on_a_narrow_line_is_no_silence(tmp_path: Path, who: str) -> None:
+@pytest.mark.parametrize("behind_slow_link", ["sensor", "subscriber"])
+def test_a_long_message_on_a_slow_link_does_not_count_as_silence(
+    tmp_path: Path, behind_slow_link: str
+) -> None:
     """The message takes 4 s; a peer that is silent for 1.5 s counts as dead."""
-    overlay = {"method": "sg-tbps", "parameters": {"beat_s": 0.5, "beat_budget": 1000}}
+    overlay = {"method": "sg-tbps", "parameters": {"heartbeat_s": 0.5, "heartbeat_budget": 1000}}
     lab = Lab(tmp_path)
-    with NarrowLine(lab.port, bytes_per_s=100_000) as line:
-        slow = [{"name": "b1", "number": 1, "host": "127.0.0.1", "port": line.port}]
-        on_line: dict[str, Any] = {who: {"brokers": slow}}
+    with SlowLink(lab.port, bytes_per_s=100_000) as link:
+        slow = [{"name": "b1", "number": 1, "host": "127.0.0.1", "port": link.port}]
+        slow_config: dict[str, Any] = {behind_slow_link: {"brokers": slow}}
         try:
             lab.node("broker", "b1", overlay=overlay)
-            sensor = lab.node("sensor", "s1", overlay=overlay, **on_line.get("sensor", {}))
-            about = {"topics": ["alert"], **on_line.get("subscriber", {})}
-            subscriber = lab.node("subscriber", "c1", overlay=overlay, **about)
+            sensor = lab.node("sensor", "s1", overlay=overlay, **slow_config.get("sensor", {}))
+            config = {"topics": ["alert"], **slow_config.get("subscriber", {})}
+            subscriber = lab.node("subscriber", "c1", overlay=overlay, **config)
             for node in lab.nodes:
                 node.go()
             for node in lab.nodes:
                 node.ready()
             long = sensor.publish(size=400_000)
             until(lambda: received(subscriber) == [long])
-            until(lambda: sensor.ask("status")["owed"] == 0)
+            until(lambda: sensor.ask("status")["pending"] == 0)
             assert [node.events("disconnect") for node in lab.nodes] == [[], [], []]
         finally:
             lab.end()
 
 
-def test_a_broker_that_hangs_is_left(slopes: Any) -> None:
+def test_a_sensor_leaves_a_broker_that_hangs(slopes: Any) -> None:
     slope = slopes(brokers=3).begin()
     slope.brokers[0].process.send_signal(signal.SIGSTOP)
     published = [slope.sensor.publish()]
     assert slope.all_arrive_once(published)
-    assert slope.sensor.ask("status")["home"] == "b2"
+    assert slope.sensor.ask("status")["broker"] == "b2"

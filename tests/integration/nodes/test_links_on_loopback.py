@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from link_pair import VARIANTS, End, link_pair, title
 from nodes.delivery import METHODS
 from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.config import Method
+from support.nodes.link_pair import VARIANTS, End, link_pair, title
 
 SIZES = (1, 100, 1_443, 1_500, 30_000, 1_000_000)
 LEVELS = (1, 2, 3, 4, 5)
 
 
-def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), 60))
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -26,19 +26,19 @@ async def until(true: Callable[[], Any]) -> None:
 
 
 def messages(seed: int) -> list[Message]:
-    chance = Random(seed)
-    made = [
+    random = Random(seed)
+    built = [
         Message(
             Kind.PUBLISH,
             priority=level,
             message_id=1 + number,
             topic="slope",
-            payload=chance.randbytes(size),
+            payload=random.randbytes(size),
         )
         for number, (level, size) in enumerate((level, size) for size in SIZES for level in LEVELS)
     ]
-    chance.shuffle(made)
-    return made
+    random.shuffle(built)
+    return built
 
 
 def offer(end: End, sent: list[Message]) -> None:
@@ -58,52 +58,52 @@ def test_every_registered_method_is_tried() -> None:
 def test_messages_of_all_levels_and_sizes_arrive_whole_both_ways_in_order_within_a_level(
     variant: Method,
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         up, down = messages(1), messages(2)
-        async with link_pair(variant) as (guest, broker):
-            offer(guest, up)
+        async with link_pair(variant) as (client, broker):
+            offer(client, up)
             offer(broker, down)
-            await until(lambda: len(broker.got) == len(up) and len(guest.got) == len(down))
+            await until(lambda: len(broker.got) == len(up) and len(client.got) == len(down))
             assert by_level(broker.got) == by_level(up)
-            assert by_level(guest.got) == by_level(down)
-            assert guest.refusals == broker.refusals == []
-            assert guest.link.scheduler.queued.messages == 0
+            assert by_level(client.got) == by_level(down)
+            assert client.refusals == broker.refusals == []
+            assert client.link.scheduler.queued.messages == 0
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("lost", [1, 2], ids=["all", "every second"])
-def test_lost_answers_cost_time_and_nothing_else(lost: int) -> None:
-    variant = Method("dmpq-pc", {"ack": "udp", "answer_timeout_s": 0.02, "dv": 2_000})
+def test_lost_acknowledgements_cost_time_and_nothing_else(lost: int) -> None:
+    variant = Method("dmpq-pc", {"ack": "udp", "ack_timeout_s": 0.02, "dv": 2_000})
 
-    async def story() -> None:
+    async def scenario() -> None:
         sent = [message for message in messages(3) if len(message.payload) <= 30_000]
-        async with link_pair(variant) as (guest, broker):
+        async with link_pair(variant) as (client, broker):
             udp_acks = broker.link._udp_acks
             assert udp_acks is not None
             send = udp_acks.send
             udp_acks.send = lambda number: None if number % lost == 0 else send(number)  # type: ignore[method-assign]
-            offer(guest, sent)
+            offer(client, sent)
             await until(lambda: len(broker.got) == len(sent))
             assert by_level(broker.got) == by_level(sent)
 
-    run(story)
+    run(scenario)
 
 
-def test_an_urgent_message_overtakes_what_waits() -> None:
+def test_an_urgent_message_overtakes_queued_messages() -> None:
     """With fifo the urgent message is the last, whatever its level."""
 
     async def arrived(variant: Method) -> list[int]:
-        async with link_pair(variant) as (guest, broker):
-            offer(guest, [m for m in messages(4) if len(m.payload) == 1_000_000])
+        async with link_pair(variant) as (client, broker):
+            offer(client, [m for m in messages(4) if len(m.payload) == 1_000_000])
             late = Message(Kind.PUBLISH, priority=5, message_id=99, topic="t", payload=b"now")
-            offer(guest, [late])
+            offer(client, [late])
             await until(lambda: len(broker.got) == 6)
             return [message.message_id for message in broker.got]
 
-    async def story() -> None:
+    async def scenario() -> None:
         assert (await arrived(Method("fifo", {})))[-1] == 99
         for method in sorted(set(METHODS) - {"fifo"}):
             assert 99 in (await arrived(Method(method, {})))[:2]
 
-    run(story)
+    run(scenario)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from loopback_lab import PATIENCE_S, Lab, RunningNode, received, until
+from support.nodes.loopback_nodes import PATIENCE_S, Lab, RunningNode, received, until
 from testbed.backends.common import zipapp
 from testbed.control import ControlError
 
@@ -22,7 +22,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab.end()
 
 
-def test_what_a_sensor_publishes_a_subscriber_receives(lab: Lab) -> None:
+def test_a_subscriber_receives_the_messages_of_a_sensor(lab: Lab) -> None:
     broker, sensor, subscriber = lab.trio()
     first = sensor.publish(priority=5, size=100_000)
     sensor.publish(topic="nobody wants this")
@@ -101,7 +101,7 @@ def test_a_sensor_started_again_does_not_repeat_its_ids(lab: Lab) -> None:
     until(lambda: received(subscriber) == [*before, after])
 
 
-def test_a_torn_line_in_its_log_keeps_no_sensor_from_starting_again(lab: Lab) -> None:
+def test_a_sensor_starts_again_after_a_torn_line_in_its_log(lab: Lab) -> None:
     sensor = lab.node("sensor", "s1").go()
     before = [sensor.publish()]
     for _ in range(2):
@@ -115,16 +115,15 @@ def test_a_torn_line_in_its_log_keeps_no_sensor_from_starting_again(lab: Lab) ->
     assert [int(identity, 16) & 0xFFFFFFFF for identity in before] == [1, 3, 5]
 
 
-def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
+def test_a_sensor_sends_its_queue_on_sigterm_and_exits_with_0(lab: Lab) -> None:
     broker, sensor, subscriber = lab.trio()
     sizes = [700_000] * 10
     published = [sensor.publish(size=size) for size in sizes]
     assert sensor.stop() == 0
     until(lambda: received(subscriber) == published)
     assert sensor.events("stop")[0]["published"] == len(sizes)
-    subscriber.process.send_signal(
-        signal.SIGINT
-    )  # Ctrl-C in a terminal reaches all processes; nodes ignore it
+    # Ctrl-C in a terminal reaches all processes; nodes ignore it.
+    subscriber.process.send_signal(signal.SIGINT)
     assert subscriber.ask("status")["state"] == "running"
     assert broker.stop() == 0
     assert subscriber.stop() == 0
@@ -138,7 +137,7 @@ def flood(sensor: RunningNode) -> None:
         sensor.publish(size=1_000_000)
 
 
-def test_a_sensor_whose_broker_hangs_ends_all_the_same(lab: Lab) -> None:
+def test_a_sensor_whose_broker_hangs_stops_on_sigterm(lab: Lab) -> None:
     broker, sensor, _ = lab.trio()
     broker.process.send_signal(signal.SIGSTOP)
     with pytest.raises(ControlError, match=r"message .* was dropped: 1000033 bytes do not fit"):
@@ -164,7 +163,7 @@ def test_a_broker_whose_subscriber_hangs_serves_the_others_and_ends(lab: Lab) ->
     assert {ended["peer"] for ended in broker.events("disconnect")} == {"s1", "c1", "c2"}
 
 
-def test_a_timeline_is_played_in_order_and_each_delay_is_told(lab: Lab) -> None:
+def test_a_timeline_is_played_in_order_and_each_delay_is_logged(lab: Lab) -> None:
     _, sensor, subscriber = lab.trio()
     start_ns = time.time_ns() + 100_000_000
     at = [80_000_000, 0, 40_000_000, 40_000_000, 3_600_000_000_000]
@@ -180,7 +179,7 @@ def test_a_timeline_is_played_in_order_and_each_delay_is_told(lab: Lab) -> None:
     for record, due in zip(played, [0, 40_000_000, 40_000_000, 80_000_000], strict=True):
         assert record["late_ns"] == record["t"] - (start_ns + due)
         assert record["late_ns"] >= 0
-    assert sensor.stop() == 0  # and it does not wait an hour
+    assert sensor.stop() == 0  # without waiting for the last publication, in an hour
 
 
 def test_a_timeline_with_a_mistake_is_refused_as_a_whole(lab: Lab) -> None:
@@ -219,12 +218,12 @@ def test_a_taken_address_is_one_sentence_and_exit_code_1(lab: Lab) -> None:
     assert node.complaints.read_text().count("\n") == 1
 
 
-def test_a_node_ends_quietly_while_somebody_talks_with_it(lab: Lab) -> None:
+def test_a_node_stops_without_complaints_while_a_control_connection_is_open(lab: Lab) -> None:
     broker = lab.node("broker", "b1").go().ready()
-    with socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(broker.control))
-        line.sendall(b'{"do": "status"}\n')
-        assert line.recv(5000)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(broker.control))
+        connection.sendall(b'{"do": "status"}\n')
+        assert connection.recv(5000)
         assert broker.stop() == 0
     assert broker.complaints.read_text() == ""
 

@@ -18,26 +18,27 @@ Command = Callable[..., Any]
 
 RATE = 70_000  # bytes a second
 STANDARD, URGENT = 300_000, 1_000
-AROUND = 66 + 4 + 1 + 34  # Ethernet to TCP, WebSocket, label, our own header with the topic
+OVERHEAD_BYTES = 66 + 4 + 1 + 34  # Ethernet to TCP, WebSocket, label, our own header with the topic
 DELAY_S = 0.005
-PIECE_S = {"dmpq-pc": 1514 / RATE, "preemptive": PREEMPTIVE_PIECE_S}  # under way when it comes
-BUSY_S = 0.15  # a machine that tests share
+# The longest piece that a method is sending when the urgent message arrives.
+PIECE_S = {"dmpq-pc": 1514 / RATE, "preemptive": PREEMPTIVE_PIECE_S}
+BUSY_S = 0.15  # tests share the machine
 
 FILE = f"""
 name: urgent
 links:
   profiles:
-    line: {{both: {{rate: {RATE // 1000}kB/s, delay: 5ms, queue: 400kB}}}}
+    narrow: {{both: {{rate: {RATE // 1000}kB/s, delay: 5ms, queue: 400kB}}}}
 nodes:
   broker: {{kind: broker}}
   slope: {{kind: sensor}}
-  fifo: {{kind: subscriber, link: line, topics: [alerts]}}
-  pq-pc: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: pq-pc}}}}
-  dmpq-pc: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: dmpq-pc}}}}
-  preemptive: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: preemptive}}}}
-  up-fifo: {{kind: sensor, link: line}}
-  up-dmpq-pc: {{kind: sensor, link: line, delivery: {{method: dmpq-pc}}}}
-  up-preemptive: {{kind: sensor, link: line, delivery: {{method: preemptive}}}}
+  fifo: {{kind: subscriber, link: narrow, topics: [alerts]}}
+  pq-pc: {{kind: subscriber, link: narrow, topics: [alerts], delivery: {{method: pq-pc}}}}
+  dmpq-pc: {{kind: subscriber, link: narrow, topics: [alerts], delivery: {{method: dmpq-pc}}}}
+  preemptive: {{kind: subscriber, link: narrow, topics: [alerts], delivery: {{method: preemptive}}}}
+  up-fifo: {{kind: sensor, link: narrow}}
+  up-dmpq-pc: {{kind: sensor, link: narrow, delivery: {{method: dmpq-pc}}}}
+  up-preemptive: {{kind: sensor, link: narrow, delivery: {{method: preemptive}}}}
   office: {{kind: subscriber, topics: [reports]}}
 scenario:
   duration: 3s
@@ -77,13 +78,15 @@ def events(run: Path, node: str, event: str) -> list[dict[str, Any]]:
 
 
 def delays(run: Path, node: str, level: int) -> list[float]:
-    """Delays of the messages that came down to this node, or that it sent up to the office."""
+    """Delays of the messages that this node received, or that it sent up to the office."""
     if node.startswith("up-"):
         sent = {line["id"] for line in events(run, node, "publish")}
-        came = [line for line in events(run, "office", "receive") if line["id"] in sent]
+        received = [line for line in events(run, "office", "receive") if line["id"] in sent]
     else:
-        came = events(run, node, "receive")
-    return [(line["t"] - line["published_ns"]) / 1e9 for line in came if line["priority"] == level]
+        received = events(run, node, "receive")
+    return [
+        (line["t"] - line["published_ns"]) / 1e9 for line in received if line["priority"] == level
+    ]
 
 
 def longest_wait(run: Path, node: str) -> float:
@@ -100,7 +103,7 @@ def test_an_urgent_message_passes_a_divided_one_within_its_bound_and_waits_for_a
     for direction in ("", "up-"):
         fifo = longest_wait(run, f"{direction}fifo")
         for method, piece_s in PIECE_S.items():
-            bound_s = piece_s + (URGENT + AROUND) / RATE + DELAY_S
+            bound_s = piece_s + (URGENT + OVERHEAD_BYTES) / RATE + DELAY_S
             waited = longest_wait(run, f"{direction}{method}")
             assert waited < 1.15 * bound_s + BUSY_S
             assert fifo > 10 * waited

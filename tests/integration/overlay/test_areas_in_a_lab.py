@@ -1,4 +1,4 @@
-"""Subscriptions by area on real links: by the captures each subscriber got what its file says; the report agrees."""
+"""Subscriptions by area on real links: captures and report show that each subscriber received its area's alerts."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from told_by_nodes import must_agree
-from valley_areas import Valley
+from support.overlays.valley_areas import Valley
+from support.runs.log_agreement import must_agree
 
 
 @pytest.mark.netns
 @pytest.mark.spark
-def test_each_siren_gets_the_alerts_of_its_valley_and_nothing_is_called_lost(
+def test_each_siren_receives_the_alerts_of_its_valley_and_none_counts_as_lost(
     testbed_json, analyzed, places, watch
 ):
     valley = Valley()
@@ -30,27 +30,27 @@ def test_each_siren_gets_the_alerts_of_its_valley_and_nothing_is_called_lost(
         for line in log.read_text().splitlines()
     ]
     published = {line["id"]: line for line in logs if line["event"] == "publish"}
-    due = {
+    expected = {
         (identity, name)
         for identity, line in published.items()
         for name in valley.receivers(line["node"], line["priority"])
     }
     table = pq.read_table(folder / "metrics" / "deliveries.parquet").to_pylist()
-    assert {(row["id"], row["receiver"]) for row in table} == due
+    assert {(row["id"], row["receiver"]) for row in table} == expected
     assert {row["status"] for row in table} == {"delivered"}
     # A subscriber's own link carries nothing that it did not subscribe to.
     messages = pq.read_table(folder / "metrics" / "messages.parquet").to_pylist()
-    came = {
+    captured = {
         (row["id"], row["link"])
         for row in messages
         if row["kind"] == "PUBLISH" and row["link"] in valley.wanted and row["direction"] == "down"
     }
-    assert came == due
-    assert document["messages"]["expected_deliveries"] == len(due)
+    assert captured == expected
+    assert document["messages"]["expected_deliveries"] == len(expected)
     assert document["messages"]["lost"] == 0
     assert document["messages"]["handed_twice"] == 0
     forwards = document["overlay"]["forwards"].values()
     assert {level["relay_share"] for level in forwards} == {0}, (
-        "each broker has guests that want some"
+        "each broker has clients with matching subscriptions"
     )
     assert watch.leftovers() == []

@@ -1,4 +1,4 @@
-"""The Z-order map on real links: while alerts are published, brokers move to where they happen, and nothing is lost."""
+"""The Z-order map on real links: brokers move to where sensors publish alerts, and no alert is lost."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from living_overlay import Told, ask
-from valley_areas import Valley
+from support.overlays.running_overlay import PublicationLog, ask
+from support.overlays.valley_areas import Valley
 
 LAB = "kochi-areas"
 BROKERS = [f"halls-{number}" for number in range(10)]
@@ -16,16 +16,16 @@ POINTS = 1 << 64  # of the map: two dimensions of 32 bits
 
 def graphs() -> dict[str, dict[str, Any]]:
     """The part of the map that each broker reports."""
-    told = ask(LAB, BROKERS, "overlay")
-    return {name: answer["overlay"]["graph"] for name, answer in told.items()}
+    reported = ask(LAB, BROKERS, "overlay")
+    return {name: answer["overlay"]["graph"] for name, answer in reported.items()}
 
 
-def keys(told: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
-    return {name: [peer["key"] for peer in graph["peers"]] for name, graph in told.items()}
+def keys(reported: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    return {name: [peer["key"] for peer in graph["peers"]] for name, graph in reported.items()}
 
 
 @pytest.mark.netns
-def test_brokers_move_while_alerts_are_published_and_everybody_gets_what_it_wants_once(
+def test_brokers_move_during_publications_and_each_subscriber_receives_its_alerts_once(
     testbed_json: Any, places: Path
 ) -> None:
     valley = Valley(LAB)
@@ -34,28 +34,30 @@ def test_brokers_move_while_alerts_are_published_and_everybody_gets_what_it_want
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
     before = keys(graphs())
     testbed_json("play", LAB, codes=(0, 3))
-    told = graphs()
+    reported = graphs()
     testbed_json("down", LAB, codes=(0, 3))
 
-    assert sorted(told) == BROKERS
-    assert {name for name in BROKERS if keys(told)[name] != before[name]}, "nobody has moved"
+    assert sorted(reported) == BROKERS
+    assert {name for name in BROKERS if keys(reported)[name] != before[name]}, "no broker has moved"
     areas = sorted(
-        (int(first, 16), int(last, 16)) for graph in told.values() for first, last in graph["areas"]
+        (int(first, 16), int(last, 16))
+        for graph in reported.values()
+        for first, last in graph["areas"]
     )
-    behind = 0
+    next_point = 0
     for first, last in areas:
-        assert first == behind, "each point has one owner"
-        behind = last + 1
-    assert behind == POINTS
+        assert first == next_point, "each point has one owner"
+        next_point = last + 1
+    assert next_point == POINTS
 
-    logs = Told.by(folder)
-    due = {
+    logs = PublicationLog.read(folder)
+    expected = {
         (name, identity): 1
         for identity, event in logs.published.items()
         for name in valley.receivers(event["node"], event["priority"])
     }
     assert len(logs.published) > 300
-    assert dict(logs.handed) == due
+    assert dict(logs.handed) == expected
     assert not [
         line
         for log in (folder / "logs").glob("halls-*.jsonl")

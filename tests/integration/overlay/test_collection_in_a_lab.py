@@ -1,4 +1,4 @@
-"""A collection on real 3G links: every reading arrives once, joined on its way; the cost of waiting is measured."""
+"""A collection on real 3G links: every reading arrives once, in joined messages; the analysis measures the delay."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +9,19 @@ import pytest
 
 from analysis.papers.kawakami2016.freshness import trials
 from analysis.papers.kawakami2016.real_labs import NAMES, read_labs
-from small_collection import DURATION_S, LEARNT_S, PERIODS, READINGS, WAIT_MS, collection_file
+from support.overlays.small_collection import (
+    DURATION_S,
+    LEARNT_S,
+    PERIODS,
+    READINGS,
+    WAIT_MS,
+    collection_file,
+)
+from support.runs.log_agreement import must_agree
 from testbed.cli.papers.labs import PaperLab, run_side_by_side
 from testbed.jsonfiles import write_json
 from testbed.progress import Event
 from testbed.records import lab_names
-from told_by_nodes import must_agree
 
 MEASURED_S = DURATION_S - LEARNT_S
 SHEET = {
@@ -29,12 +36,12 @@ SHEET = {
 
 @pytest.mark.netns
 @pytest.mark.spark
-def test_every_reading_comes_once_over_3g_lines_and_is_seen_joined(
+def test_every_reading_arrives_once_over_3g_links_and_captures_show_joined_messages(
     spark: Any, analyzed: Callable[[Path], Any], places: Path
 ) -> None:
     lab = PaperLab("collects", collection_file("collects"), SHEET)
-    told: list[Event] = []
-    (run,) = run_side_by_side([lab], places, "netns", told.append)
+    events: list[Event] = []
+    (run,) = run_side_by_side([lab], places, "netns", events.append)
     assert lab_names() == []
     analyzed(run)
     must_agree(run)
@@ -42,11 +49,13 @@ def test_every_reading_comes_once_over_3g_lines_and_is_seen_joined(
     assert len(delivered) == READINGS + 1
     assert {row["status"] for row in delivered} == {"delivered"}
     assert {row["handed"] for row in delivered} == {1}
-    seen = pq.read_table(run / "metrics" / "messages.parquet").to_pylist()
-    publications = [row for row in seen if row["kind"] == "PUBLISH"]
+    captured = pq.read_table(run / "metrics" / "messages.parquet").to_pylist()
+    publications = [row for row in captured if row["kind"] == "PUBLISH"]
     assert max(row["joined"] for row in publications) > 1
     assert {row["joined"] for row in publications if row["priority"] == 5} == {1}
-    assert not [row for row in seen if row["kind"] == "JOINED"], "all could be taken apart"
+    assert not [row for row in captured if row["kind"] == "JOINED"], (
+        "the analysis splits every joined message"
+    )
     for row in delivered:
         assert row["path"][0].startswith("gauges-")
         assert row["path"][-2:] == ["center", "office"]

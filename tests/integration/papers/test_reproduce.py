@@ -33,9 +33,9 @@ def test_cells_side_by_side_become_figures(places: Path, testbed_json: Callable[
     terminal, folder = Terminal(as_json=True), places / "result"
     run_labs(Extent((TINY,)), folder, "netns", terminal)
     assert lab_names() == []
-    said = testbed_json("reproduce", "lee2016", "--from", folder, codes=(0, 3))
+    document = testbed_json("reproduce", "lee2016", "--from", folder, codes=(0, 3))
     result = json.loads((folder / "result.json").read_text())
-    assert said == {**result, "report": str(folder / "report.html")}
+    assert document == {**result, "report": str(folder / "report.html")}
     assert "<svg" in (folder / "report.html").read_text()
     assert len(tables(result)) == 2
 

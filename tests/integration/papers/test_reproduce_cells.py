@@ -16,7 +16,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.spark.fanout import fan_out
 from analysis.spark.session import open_session
-from own_cluster import bare_python, own_cluster
+from support.labs.spark_cluster import bare_python, own_cluster
 from testbed.cli.papers import kita2025 as command
 from testbed.cli.papers import ogawa
 from testbed.cli.terminal import Terminal
@@ -86,10 +86,10 @@ def test_a_levelled_map_becomes_figures_and_a_page(places: Path) -> None:
     assert [cell["e_of"] for cell in figures["e"]] == ["mean", "load"]
     rows = [row for cell in cells for _, row in measure(cell.as_plain())]
     largest = [row["largest"] for row in rows if row.get("moves") and "when" in row]
-    told = [
+    reported = [
         cell["ours"]["largest"]["mean"] for cell in figures["levelled"] if cell["when"] == "after"
     ]
-    assert told == [sum(pair) / 2 for pair in (largest[:2], largest[2:4])]
+    assert reported == [sum(pair) / 2 for pair in (largest[:2], largest[2:4])]
 
 
 def test_an_interrupt_leaves_no_process_and_no_folder(places: Path, repository: Path) -> None:
@@ -106,9 +106,9 @@ def test_an_interrupt_leaves_no_process_and_no_folder(places: Path, repository: 
             assert process.poll() is None
         assert _processes_of(places)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=PATIENCE_S)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
-    assert "interrupted; nothing is kept" in said
+    assert "interrupted; nothing is kept" in errors
     assert not list((places / "c").iterdir())
     deadline = time.monotonic() + PATIENCE_S
     while left := _processes_of(places):
@@ -132,9 +132,9 @@ def test_workers_of_a_cluster_get_our_code(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python(tmp_path)))
     cells = [cell.as_plain() for cell in SMALL.heaviest_first()]
-    told: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     with own_cluster(tmp_path) as cluster, open_session(cluster, short=True) as spark:
-        found = fan_out(spark, measure, cells, lambda done, of: told.append((done, of)))
+        found = fan_out(spark, measure, cells, lambda done, of: progress.append((done, of)))
         with pytest.raises(AnalysisError, match="KeyError: 'no such experiment'"):
             fan_out(spark, measure, [{"experiment": "no such experiment"}], lambda *_: None)
     expected: dict[str, list[dict[str, Any]]] = {}
@@ -142,6 +142,6 @@ def test_workers_of_a_cluster_get_our_code(tmp_path: Path, monkeypatch: pytest.M
         for table, row in measure(cell):
             expected.setdefault(table, []).append(row)
     assert found == expected
-    assert told[0] == (0, 12)
-    assert told[-1] == (12, 12)
-    assert told == sorted(told)
+    assert progress[0] == (0, 12)
+    assert progress[-1] == (12, 12)
+    assert progress == sorted(progress)

@@ -13,12 +13,21 @@ from analysis.inputs.run_folder import read_run
 from analysis.metrics.deliveries import in_order
 from analysis.pipeline import measure
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame, manifest_of
+from support.runs.metric_tables import rows
+from support.runs.star_runs import (
+    MS,
+    START_NS,
+    Captures,
+    Connection,
+    Host,
+    Passing,
+    frame,
+    manifest_of,
+)
 from testbed.backends.simulated.link_layer import Kind
-from testbed.backends.simulated.link_layer import LinkDirection as SimulatedLine
+from testbed.backends.simulated.link_layer import LinkDirection as SimulatedLink
 from testbed.lab import simulate
 from testbed.topology import load
-from written_metrics import rows
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +35,7 @@ BROKER = Host("broker", 1, "10.77.0.1")
 GAUGE, SIREN = Host("gauge", 2, "10.77.0.2"), Host("siren", 3, "10.77.0.3")
 RATE_BPS = 80_000.0
 BYTE_NS = round(8e9 / RATE_BPS)
-AROUND = 54  # the headers of a made-up packet
+HEADER_BYTES = 54  # the headers of a made-up packet
 PARTS = ("queue_s", "transmission_s", "propagation_s", "retransmission_s")
 
 
@@ -36,13 +45,13 @@ class HandMade:
     def __init__(self) -> None:
         self.captures = Captures()
         self.logs: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.up = self._line(GAUGE, 40002)
-        self.down = self._line(SIREN, 40003)
+        self.up = self._connection(GAUGE, 40002)
+        self.down = self._connection(SIREN, 40003)
 
-    def _line(self, host: Host, port: int) -> Line:
-        line = Line(self.captures, host, BROKER, ports=(port, 8765))
-        line.open(START_NS)
-        return line
+    def _connection(self, host: Host, port: int) -> Connection:
+        connection = Connection(self.captures, host, BROKER, ports=(port, 8765))
+        connection.open(START_NS)
+        return connection
 
     def message(self, number: int, at_ms: int) -> tuple[wire.Message, int]:
         """An alert that the gauge publishes at this time of the run; return it with that time in ns."""
@@ -78,7 +87,7 @@ class HandMade:
 
     @staticmethod
     def takes(data: bytes) -> int:
-        return (len(data) + AROUND) * BYTE_NS
+        return (len(data) + HEADER_BYTES) * BYTE_NS
 
     def write(self, folder: Path) -> None:
         (folder / "pcap").mkdir(parents=True)
@@ -141,7 +150,7 @@ def by_hand(spark, tmp_path_factory):
     return folder, took / 1e9, summary
 
 
-def test_each_part_of_a_hop_is_what_it_was_made_of(by_hand):
+def test_each_part_of_the_delay_of_a_hop_is_measured(by_hand):
     folder, took, _ = by_hand
     first = {
         int(row["id"], 16) & 0xFF: row for row in rows(folder, "hops") if row["src"] == "gauge"
@@ -156,7 +165,7 @@ def test_each_part_of_a_hop_is_what_it_was_made_of(by_hand):
     waits = {number: row["queue_s"] for number, row in first.items()}
     assert waits == pytest.approx({1: 0.002, 2: 0.002, 3: 0.102, 4: 0.002, 5: 0.002}, abs=4e-4)
     second = [row for row in rows(folder, "hops") if row["dst"] == "siren"]
-    assert [row["transmission_s"] for row in second] == [0.0] * 5, "these lines have no limit"
+    assert [row["transmission_s"] for row in second] == [0.0] * 5, "these links have no limit"
     assert [row["queue_s"] for row in second] == pytest.approx([0.001] * 5, abs=3e-5)
 
 
@@ -169,36 +178,36 @@ def test_the_parts_of_a_delivery_are_those_of_its_hops_and_add_up_to_its_delay(b
         for part in PARTS:
             assert row[part] == pytest.approx(sum(leg[part] for leg in legs)), part
         assert math.isclose(sum(row[part] for part in PARTS), row["delay_s"], abs_tol=1e-9)
-    told = summary["delay_parts_s"]["5"]
-    assert sum(told.values()) == pytest.approx(sum(row["delay_s"] for row in found) / 5)
-    assert told["retransmission"] == pytest.approx(3 * 0.2 / 5)
+    parts = summary["delay_parts_s"]["5"]
+    assert sum(parts.values()) == pytest.approx(sum(row["delay_s"] for row in found) / 5)
+    assert parts["retransmission"] == pytest.approx(3 * 0.2 / 5)
 
 
-def test_what_comes_after_its_deadline_is_late(by_hand):
+def test_messages_that_arrive_after_their_deadline_are_late(by_hand):
     folder, _, summary = by_hand
     late = {int(row["id"], 16) & 0xFF for row in rows(folder, "deliveries") if row["late"]}
     assert late == {2, 3, 4}
     assert all(row["deadline_s"] == 0.2 for row in rows(folder, "deliveries"))
-    told = summary["by_priority"]["5"]
-    assert (told["late"], told["deadline_s"], told["out_of_order"]) == (3, 0.2, 0)
+    level = summary["by_priority"]["5"]
+    assert (level["late"], level["deadline_s"], level["out_of_order"]) == (3, 0.2, 0)
 
 
-def test_out_of_order_is_what_came_after_something_later_of_the_same_flow(spark):
+def test_a_message_that_a_later_one_of_its_flow_overtakes_is_out_of_order(spark):
     rng = random.Random(4)
     names = ("receiver", "origin", "topic", "priority", "published_ns", "received_ns")
     flows = ("town", "siren"), ("gauge", "slope"), ("alerts",), (5, 1)
-    told = [
+    deliveries = [
         (*(rng.choice(each) for each in flows), rng.randrange(20), rng.choice([None, *range(40)]))
         for _ in range(300)
     ]
     schema = "receiver string, origin string, topic string, priority int, published_ns long, received_ns long"
-    found = in_order(spark.createDataFrame(told, schema)).collect()
+    found = in_order(spark.createDataFrame(deliveries, schema)).collect()
     assert len(found) == 300
     assert {row.out_of_order for row in found} == {None, True, False}
     for row in found:
         overtaken = any(
             other[:4] == row[:4] and other[4] > row.published_ns and other[5] < row.received_ns
-            for other in told
+            for other in deliveries
             if other[5] is not None and row.received_ns is not None
         )
         expected = None if row.received_ns is None else overtaken
@@ -226,34 +235,34 @@ scenario:
 
 
 class Truth:
-    """What the simulator's links did to each packet with bytes of a stream."""
+    """Records how the simulator's links treat each packet with bytes of a stream."""
 
     def __init__(self) -> None:
         self.sent: dict[tuple[Any, int], list[int]] = defaultdict(list)  # when each part was sent
         self.copy: dict[tuple[Any, int], Any] = {}  # the packet that brought it
-        self.lines: dict[Any, list[tuple[float, float]]] = defaultdict(list)  # of each packet
+        self.link_times: dict[Any, list[tuple[float, float]]] = defaultdict(list)  # of each packet
         self.sent_at: dict[Any, int] = {}
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        usual_send, usual_arrive = SimulatedLine.send, SimulatedLine._arrive
+        usual_send, usual_arrive = SimulatedLink.send, SimulatedLink._arrive
 
-        def send(line: SimulatedLine, packet: Any) -> None:
+        def send(link: SimulatedLink, packet: Any) -> None:
             if packet.kind is Kind.DATA:
                 if packet.place == 0:
-                    self.sent[packet.flow, packet.start].append(line._loop.now)
-                    self.sent_at[packet] = line._loop.now
-                rate = line.model._rate
+                    self.sent[packet.flow, packet.start].append(link._loop.now)
+                    self.sent_at[packet] = link._loop.now
+                rate = link.model._rate
                 took_s = packet.size * 8 / rate if rate else 0.0
-                self.lines[packet].append((took_s, line.model._delay / 1e9))
-            usual_send(line, packet)
+                self.link_times[packet].append((took_s, link.model._delay / 1e9))
+            usual_send(link, packet)
 
-        def arrive(line: SimulatedLine, packet: Any) -> None:
-            usual_arrive(line, packet)
+        def arrive(link: SimulatedLink, packet: Any) -> None:
+            usual_arrive(link, packet)
             if packet.kind is Kind.DATA and packet.place == len(packet.flow.route):
                 self.copy.setdefault((packet.flow, packet.start), packet)
 
-        monkeypatch.setattr(SimulatedLine, "send", send)
-        monkeypatch.setattr(SimulatedLine, "_arrive", arrive)
+        monkeypatch.setattr(SimulatedLink, "send", send)
+        monkeypatch.setattr(SimulatedLink, "_arrive", arrive)
 
     def hops(self) -> dict[tuple[str, str], tuple[float, float, float]]:
         """(id, receiver) -> seconds lost by retransmissions, taken by the links for its bytes, travelled.
@@ -267,14 +276,16 @@ class Truth:
                 packet = self.copy.get(part)
                 alone = packet and part[1] + packet.length == written.runs[0].end
                 if written.header.kind is wire.Kind.PUBLISH and alone:
-                    took, travelled = (sum(each) for each in zip(*self.lines[packet], strict=True))
+                    took, travelled = (
+                        sum(each) for each in zip(*self.link_times[packet], strict=True)
+                    )
                     lost = (self.sent_at[packet] - self.sent[part][0]) / 1e9
                     identity = f"{written.header.message_id:016x}"
                     found[identity, flow.target] = (lost, took, travelled)
         return found
 
 
-def test_on_lossy_lines_the_parts_are_those_that_the_simulator_knows(
+def test_on_lossy_links_the_measured_parts_are_those_of_the_simulator(
     spark, places, tmp_path, monkeypatch
 ):
     file = tmp_path / "lossy.yaml"
@@ -294,4 +305,4 @@ def test_on_lossy_lines_the_parts_are_those_that_the_simulator_knows(
         total_s = (row["received_last_ns"] - row["ready_ns"]) / 1e9
         assert sum(row[part] for part in PARTS) == pytest.approx(total_s)
         assert row["queue_s"] == pytest.approx(total_s - lost - took - travelled, abs=0.003)
-    assert sum(lost > 0 for lost, _, _ in known.values()) > 4, "on the siren's line"
+    assert sum(lost > 0 for lost, _, _ in known.values()) > 4, "on the siren's link"

@@ -44,7 +44,7 @@ def test_each_message_takes_the_simulated_path_in_about_the_simulated_time(
     file.write_text(FILE)
     simulated = simulate(load(file), file, ignore).folder
     analyzed(simulated)
-    limits = [word for limit in SAME for word in ("--limit", limit)]
+    limits = [argument for limit in SAME for argument in ("--limit", limit)]
     for _ in range(TRIES):
         real = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
         for command in ("play", "down"):

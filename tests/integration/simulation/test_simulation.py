@@ -101,7 +101,7 @@ def test_a_simulated_run_has_the_hops_and_the_delays_of_a_real_one(
 
 
 @pytest.mark.spark
-def test_simulate_measures_and_reports_like_any_run_and_says_what_it_is(
+def test_simulate_measures_any_topology_and_the_report_names_the_simulation(
     testbed: Any, testbed_json: Any, places: Path, repository: Path
 ) -> None:
     minimal = repository / "topologies" / "minimal.yaml"
@@ -124,7 +124,7 @@ def test_simulate_measures_and_reports_like_any_run_and_says_what_it_is(
     assert traces[0].read_bytes() == traces[1].read_bytes()
 
 
-def test_simulated_lines_are_not_calibrated(testbed: Any, repository: Path) -> None:
+def test_simulated_links_are_not_calibrated(testbed: Any, repository: Path) -> None:
     minimal = repository / "topologies" / "minimal.yaml"
     done = testbed("run", minimal, "--backend", "simulated", "--calibrate")
     assert done.returncode == 2

@@ -17,17 +17,17 @@ from testbed.cli.commands.sweep import points_table, short
 
 pytestmark = pytest.mark.spark
 
-RATE = "links.profiles.line.down.rate"
+RATE = "links.profiles.narrow.down.rate"
 VALLEY = """\
 name: valley
 links:
   profiles:
-    line: {up: {rate: 64kB/s}, down: {rate: 16kB/s}}
+    narrow: {up: {rate: 64kB/s}, down: {rate: 16kB/s}}
 groups:
-  sensors: {kind: sensor, count: 2, link: line}
+  sensors: {kind: sensor, count: 2, link: narrow}
 nodes:
   broker: {kind: broker}
-  siren: {kind: subscriber, link: line, topics: [alerts]}
+  siren: {kind: subscriber, link: narrow, topics: [alerts]}
 scenario:
   duration: 2s
   events:
@@ -77,7 +77,7 @@ def test_each_combination_is_a_point_with_its_trials(swept):
     assert document["failed"] == []
 
 
-def test_a_narrower_line_takes_longer_and_urgent_bytes_go_first(swept):
+def test_a_narrower_link_takes_longer_and_urgent_bytes_go_first(swept):
     _, document, _, _ = swept
     median = {
         tuple(point["settings"].values()): point["levels"]["5"]["p50"]["value"]
@@ -96,13 +96,13 @@ def test_expectations_are_counted_by_trials(swept):
     assert unmet["level 5 delay max < 300ms"] == 2
 
 
-def test_nothing_is_done_twice(swept):
-    _, document, again, told = swept
-    assert "8 were done before" in told
+def test_a_repeated_sweep_runs_no_cell_twice(swept):
+    _, document, again, stderr = swept
+    assert "8 were done before" in stderr
     assert again["points"] == document["points"]
 
 
-def test_tables_and_the_page_hold_all_of_it(swept):
+def test_tables_and_the_page_contain_all_points(swept):
     folder, document, _, _ = swept
     points = pq.read_table(folder / "points.parquet")
     assert points.num_rows == 4 * 2 * 5  # combinations, levels, statistics
@@ -122,11 +122,11 @@ def test_tables_and_the_page_hold_all_of_it(swept):
 def test_the_terminal_shows_a_row_for_each_combination(swept):
     console = Console(width=120, record=True, file=StringIO())
     console.print(points_table(swept[1]))
-    told = console.export_text()
-    assert "down.rate" not in told
-    assert "rate" in told
-    assert told.count("preemptive") == 2
-    assert "0 of 2" in told
+    text = console.export_text()
+    assert "down.rate" not in text
+    assert "rate" in text
+    assert text.count("preemptive") == 2
+    assert "0 of 2" in text
 
 
 def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
@@ -172,8 +172,8 @@ def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_
     folder, document, _, _ = swept
     names = [point["runs"][0] for point in document["points"]]
     for name in names:
-        kept = shutil.ignore_patterns("metrics", "summary.json", "report.html")
-        shutil.copytree(folder / "runs" / name, tmp_path / name, ignore=kept)
+        results = shutil.ignore_patterns("metrics", "summary.json", "report.html")
+        shutil.copytree(folder / "runs" / name, tmp_path / name, ignore=results)
     folders = [tmp_path / name for name in names]
     measuring = analyze_runs(folders, lambda _: lambda *_: None, at_a_time=2)
     first = next(measuring)
@@ -198,11 +198,11 @@ def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_
         ([], []),
     ],
 )
-def test_paths_are_told_by_their_ends(paths, shown):
+def test_paths_are_shortened_to_their_distinct_ends(paths, shown):
     assert short(paths) == shown
 
 
-def test_a_run_that_is_not_as_expected_fails_when_everything_is_written(
+def test_a_run_that_misses_an_expectation_fails_after_all_files_are_written(
     spark, tmp_path, places, monkeypatch
 ):
     monkeypatch.setattr("analysis.pipeline.open_session", lambda *_, **__: nullcontext(spark))
@@ -223,11 +223,18 @@ def test_a_run_that_is_not_as_expected_fails_when_everything_is_written(
     page = (folder / "report.html").read_text()
     assert "What was expected: 1 of 2 met" in page
     assert "FAILED" in page
-    told = CliRunner().invoke(app, ["report", document["run"]])
-    assert told.exit_code == 1
-    assert "level 5 delay max < 300ms" in told.stdout
-    assert "FAIL" in told.stdout
-    later = ["analyze", document["run"], "--expect", "level 4 lost == 0", "--expect", "doubts == 0"]
+    report = CliRunner().invoke(app, ["report", document["run"]])
+    assert report.exit_code == 1
+    assert "level 5 delay max < 300ms" in report.stdout
+    assert "FAIL" in report.stdout
+    later = [
+        "analyze",
+        document["run"],
+        "--expect",
+        "level 4 lost == 0",
+        "--expect",
+        "fidelity warnings == 0",
+    ]
     judged = CliRunner().invoke(app, [*later, "--json"])
     verdicts = json.loads(judged.stdout)["expectations"]
     assert [one["ok"] for one in verdicts] == [True, False, False, True]
@@ -237,7 +244,7 @@ def test_a_run_that_is_not_as_expected_fails_when_everything_is_written(
     assert "pass" in fine.stdout
 
 
-def test_a_wrong_line_of_the_command_is_shown_with_a_caret(places):
+def test_a_mistake_in_an_expectation_is_shown_with_a_caret(places):
     done = CliRunner().invoke(app, ["analyze", "--expect", "delay p < 2s", "--json"])
     assert done.exit_code == 2
     message = json.loads(done.stdout)["error"]["message"]

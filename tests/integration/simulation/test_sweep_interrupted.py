@@ -25,12 +25,12 @@ VALLEY = """\
 name: valley
 links:
   profiles:
-    line: {both: {rate: 8kB/s, delay: 60ms, jitter: 20ms, loss: 1%}}
+    narrow: {both: {rate: 8kB/s, delay: 60ms, jitter: 20ms, loss: 1%}}
 groups:
-  sensors: {kind: sensor, count: 3, link: line}
+  sensors: {kind: sensor, count: 3, link: narrow}
 nodes:
   broker: {kind: broker}
-  siren: {kind: subscriber, link: line, topics: [alerts]}
+  siren: {kind: subscriber, link: narrow, topics: [alerts]}
 scenario:
   duration: 4s
   events:
@@ -40,7 +40,7 @@ SWEEP = Sweep("valley", (Axis("delivery.method", ("fifo", "preemptive")),), 3, 1
 
 
 class Listener:
-    """Stands in for a terminal: interrupts after this many cells."""
+    """A stand-in for a terminal that interrupts the sweep after this many cells."""
 
     def __init__(self, cells: int | None = None) -> None:
         self.if_interrupted = ""
@@ -68,7 +68,7 @@ def traces(folder: SweepFolder) -> dict[int, str]:
         outcome = folder.outcome(cell)
         assert outcome is not None
         run = folder.runs / outcome["run"]
-        files = sorted([*run.glob("trace/*"), *run.glob("logs/*"), run / "actions.jsonl"])
+        files = sorted([*run.glob("trace/*"), *run.glob("logs/*"), run / "planned.jsonl"])
         digest = hashlib.sha256()
         for file in files:
             digest.update(file.name.encode() + file.read_bytes().replace(run.name.encode(), b""))
@@ -103,7 +103,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sweep_that_goes_on_ends_as_one_that_was_never_interrupted(
+def test_a_continued_sweep_equals_one_that_was_never_interrupted(
     tmp_path: Path, file: Path, places: Path
 ) -> None:
     whole = run_cells(tmp_path / "whole", file)
@@ -116,20 +116,21 @@ def test_a_sweep_that_goes_on_ends_as_one_that_was_never_interrupted(
         assert len(there.done(SWEEP.cells())) == cells
         before = {run.name for run in there.runs.iterdir()}
         again = run_cells(folder, file)
-        kept = {one["run"] for one in again.done(SWEEP.cells()).values()}
-        assert len(kept & before) >= cells  # finished cells are not repeated
-        assert {run.name for run in again.runs.iterdir()} == kept  # and unfinished ones are gone
+        finished = {one["run"] for one in again.done(SWEEP.cells()).values()}
+        assert len(finished & before) >= cells  # finished cells are not repeated
+        # The folders of unfinished cells are removed.
+        assert {run.name for run in again.runs.iterdir()} == finished
         assert traces(again) == traces(whole)
 
 
-def test_a_process_that_dies_has_failed_its_cell_and_the_others_go_on(
+def test_the_cell_of_a_dead_process_fails_and_the_others_are_run(
     tmp_path: Path, file: Path, places: Path
 ) -> None:
     runs, log = tmp_path / "runs", tmp_path / "log"
     outcomes: dict[int, dict[str, Any]] = {}
     runs.mkdir()
 
-    def told(number: int) -> dict[str, Any]:
+    def task_request(number: int) -> dict[str, Any]:
         return {
             "name": f"valley-{number}",
             "overrides": [],
@@ -145,7 +146,7 @@ def test_a_process_that_dies_has_failed_its_cell_and_the_others_go_on(
             (worker,) = processes_of(runs)
             os.kill(worker, signal.SIGKILL)
 
-    run_tasks((Task(number, told(number)) for number in (1, 2, 3)), 1, runs, log, done)
+    run_tasks((Task(number, task_request(number)) for number in (1, 2, 3)), 1, runs, log, done)
     assert outcomes[1]["run"]
     assert outcomes[2]["run"] is None
     assert "ended with exit code -9" in outcomes[2]["error"]
@@ -154,7 +155,7 @@ def test_a_process_that_dies_has_failed_its_cell_and_the_others_go_on(
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_the_command_ends_nothing_stays_behind(
+def test_no_process_remains_however_the_command_ends(
     tmp_path: Path, file: Path, places: Path, how: signal.Signals
 ) -> None:
     folder = tmp_path / "sweep"

@@ -1,7 +1,7 @@
-"""On every kind of sample file the metrics equal what the nodes log, message by message. Here in virtual time.
+"""The metrics of every sample topology agree with the logs of its nodes, message by message, in virtual time.
 
-Tests on real links make the same comparison for their runs (`must_agree`); docs/analysis.md says which files were
-compared by hand.
+Tests on real links make the same comparison for their runs (`must_agree`); docs/analysis.md lists the files that
+were compared by hand.
 """
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from support.runs.log_agreement import must_agree
 from testbed.lab.simulate import simulate
 from testbed.progress import ignore
 from testbed.topology import load
-from told_by_nodes import must_agree
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +31,7 @@ FILES = (
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_trace_and_the_logs_beside_it_say_the_same(
+def test_the_metrics_of_a_trace_agree_with_the_logs(
     name: str, repository: Path, places: Path, analyzed: Callable[[Path], Any]
 ) -> None:
     file = repository / "topologies" / f"{name}.yaml"

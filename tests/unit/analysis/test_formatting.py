@@ -17,7 +17,7 @@ def test_images_are_listed_with_sizes_and_short_digests():
     )
 
 
-def test_what_is_not_known_is_left_out():
+def test_unknown_values_are_left_out():
     limits = {
         "pi-3 linux/arm64": {"memory_bytes": 10**9, "cpu_share": None, "of_board_speed": 0.678}
     }

@@ -1,4 +1,4 @@
-"""The made-up run of `benchmarks.chain` is what it says: so many packets, and every message reaches everybody."""
+"""The made-up run of `benchmarks.chain` has the promised packets, and every message reaches every subscriber."""
 
 import os
 import subprocess

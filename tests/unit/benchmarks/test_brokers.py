@@ -1,4 +1,4 @@
-"""What the benchmark of brokers sends, its protocols, and what it makes of the arrivals."""
+"""The benchmark of brokers: its traffic, its protocols, and its evaluation of the arrivals."""
 
 import json
 import math
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.brokers import added, compared
-from benchmarks.support.brokers import our_protocol, tables
+from benchmarks.brokers import added, alerts_table, compared, forwarding_table
+from benchmarks.support.brokers import our_protocol
 from benchmarks.support.brokers.forwarding import Forwarded
 from benchmarks.support.brokers.mqtt_protocol import PUBLISH, Packets, packet
 from benchmarks.support.brokers.mqtt_valley import MqttValley
@@ -28,8 +28,9 @@ from benchmarks.support.brokers.scene import (
 )
 from benchmarks.support.brokers.valley import Contestant
 from benchmarks.support.delivery.traffic import Due
+from benchmarks.support.harness import json_row
 from nodes.overlay import BETWEEN_BROKERS
-from overlay_network import (
+from support.overlays.overlay_network import (
     OverlayNetwork,
     actual_links,
     expected_links,
@@ -41,7 +42,7 @@ from testbed.topology.profiles import PROFILES
 SECOND = 1_000_000_000
 
 
-# Talking with brokers
+# Protocols of the brokers
 
 
 @given(st.lists(st.binary(max_size=300)), st.integers(1, 40))
@@ -91,7 +92,9 @@ def _grown(brokers: int, keys: int, seed: int) -> OverlayNetwork:
 
 
 @pytest.mark.parametrize(("brokers", "keys"), [(1, 3), (2, 1), (9, 1), (7, 3)])
-def test_brokers_that_have_found_one_another_stand_as_sorting_says(brokers: int, keys: int) -> None:
+def test_the_links_of_converged_brokers_are_those_of_their_sorted_keys(
+    brokers: int, keys: int
+) -> None:
     network = _grown(brokers, keys, seed=brokers)
     graphs = [node.describe() for node in network.nodes.values()]
     assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
@@ -112,13 +115,13 @@ def test_one_wrong_link_is_noticed() -> None:
     assert not standing(graphs).exact
 
 
-def test_a_key_that_is_still_on_its_way_is_noticed() -> None:
+def test_a_key_that_has_not_settled_is_noticed() -> None:
     graphs = [node.describe() for node in _grown(4, 1, seed=4).nodes.values()]
     graphs[0]["peers"][0]["settled"] = False
     assert not standing(graphs).exact
 
 
-def test_nothing_is_no_graph() -> None:
+def test_a_graph_without_peers_is_not_exact() -> None:
     assert not standing([{"vector": "00", "peers": []}]).exact
 
 
@@ -129,7 +132,7 @@ def test_nothing_is_no_graph() -> None:
 def test_each_broker_of_a_lab_has_a_subscriber_of_its_own(method: str) -> None:
     topology = load_text(overlay_text("idle", method, 50, 5, seed=1), "idle.yaml")
     offices = [node for node in topology.nodes if node.kind == "subscriber"]
-    assert len({office.homes[0] for office in offices}) == len(offices) == 50
+    assert len({office.brokers[0] for office in offices}) == len(offices) == 50
     assert {len(office.topics) for office in offices} == {1, 2, 3, 4, 5}
     assert topology.overlay.method == method
     assert not topology.capture.enabled
@@ -176,8 +179,8 @@ def test_an_alert_that_never_came_is_late_without_end() -> None:
     sent = {slope: (Due(0, True, 300),) for slope in SLOPES}
     found = reception("x", sent, 0, {(OFFICES[0], SLOPES[0], 0): SECOND})
     assert (found.arrived, found.largest_s) == (1, math.inf)
-    assert json.loads(json.dumps(tables.plain(found), allow_nan=False))["largest_s"] is None
-    assert tables.alerts("title", [found]).row_count == 1
+    assert json.loads(json.dumps(json_row(found), allow_nan=False))["largest_s"] is None
+    assert alerts_table("title", [found]).row_count == 1
     assert not found.complete
 
 
@@ -206,7 +209,7 @@ def test_ours_is_compared_with_the_best_of_theirs() -> None:
     assert rows["ours"].complete
 
 
-def test_a_broker_adds_what_the_message_would_not_have_taken_without_it() -> None:
+def test_the_delay_that_a_broker_adds_excludes_that_of_the_direct_path() -> None:
     found = [Forwarded("x", 5_000, 4_000, delay) for delay in (0.0011, 0.0006)]
     assert added(found, direct_s=0.0001) == 0.5
-    assert tables.forwarding(found, 0.0001).row_count == 2
+    assert forwarding_table(found, 0.0001).row_count == 2

@@ -1,4 +1,4 @@
-"""What the benchmark of delivery methods sends, and what it makes of what arrived."""
+"""The traffic of the benchmark of delivery methods, and its evaluation of the arrivals."""
 
 import json
 import math
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.delivery import compare, delays, plain
+from benchmarks.delivery import compare, delays
 from benchmarks.support.delivery import contestants
 from benchmarks.support.delivery.peer_program import number_of, payload
 from benchmarks.support.delivery.scheduling import ModelLink, recorded
 from benchmarks.support.delivery.traffic import Due, Row, at_rank, row, timeline
-from benchmarks.support.harness import Report
+from benchmarks.support.harness import Report, json_row
 
 SECOND = 1_000_000_000
 URGENT = Due(0, True, 1_000)
@@ -63,12 +63,12 @@ def test_a_row_has_delays_shares_and_costs() -> None:
     assert found.processor_ms == pytest.approx(10.0)
 
 
-def test_what_never_arrived_counts_as_late_without_end() -> None:
+def test_messages_that_never_arrived_have_an_infinite_delay() -> None:
     sent = [at(URGENT, 0), at(URGENT, 1), at(ROUTINE, 2)]
     found = row("x", sent, 0, {0: SECOND}, wire_bytes=1_100, processor_s=0.001)
     assert (found.p50_s, found.largest_s) == (1.0, math.inf)
     assert (found.urgent_arrived, found.routine_arrived) == (1, 0.0)
-    assert json.loads(json.dumps(plain(found), allow_nan=False))["largest_s"] is None
+    assert json.loads(json.dumps(json_row(found), allow_nan=False))["largest_s"] is None
     assert delays("line", [found]).row_count == 1
 
 
@@ -101,10 +101,10 @@ def test_ours_is_compared_with_each_peer_of_the_run() -> None:
     }
 
 
-def test_the_model_link_holds_what_is_not_through() -> None:
-    line = ModelLink(rate=1_514.0)
-    line.take(2 * 1_448 - 4, now=0.0)
-    assert [line.unsent(now) for now in (0.5, 1.0, 1.5, 2.0)] == [2_896, 1_448, 1_448, 0]
+def test_the_model_link_holds_bytes_that_it_has_not_sent() -> None:
+    link = ModelLink(rate=1_514.0)
+    link.take(2 * 1_448 - 4, now=0.0)
+    assert [link.unsent(now) for now in (0.5, 1.0, 1.5, 2.0)] == [2_896, 1_448, 1_448, 0]
 
 
 @pytest.mark.parametrize("contestant", contestants.ours(), ids=lambda one: one.name)

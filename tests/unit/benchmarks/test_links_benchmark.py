@@ -1,4 +1,4 @@
-"""The benchmark of links: what it compares, and when it is beyond its limits."""
+"""The benchmark of links: its comparisons, and when a result exceeds its limits."""
 
 import math
 from typing import Any
@@ -33,7 +33,7 @@ def test_too_fast_is_as_wrong_as_too_slow() -> None:
     assert delay_off(result(delay_s=0.096)) == pytest.approx(1.0)
 
 
-def test_what_could_not_be_measured_is_beyond_every_limit() -> None:
+def test_values_that_could_not_be_measured_exceed_every_limit() -> None:
     assert rate_off(result(rate_bps=None)) == math.inf
     assert delay_off(result(delay_s=None)) == math.inf
     assert lone_off(result(profile=LONE.name)) == math.inf

@@ -1,4 +1,4 @@
-"""The benchmark of matching: its peers find what the index finds, and it says what it measured."""
+"""The benchmark of matching: its peers find the matches of the index, and it reports its measurements."""
 
 import json
 import subprocess
@@ -33,11 +33,11 @@ def test_index_and_scans_agree(name: str) -> None:
     must_agree(index.match, numpy_scan(workload), workload.points)
 
 
-def test_who_forgets_a_box_is_not_measured() -> None:
+def test_a_matcher_that_misses_a_box_is_not_measured() -> None:
     workload = draw("large", 50, 50, seed=3)
     index = indexed(workload)
-    for who in range(25):
-        index.remove(who)
+    for number in range(25):
+        index.remove(number)
     with pytest.raises(TestbedError, match="differ at"):
         must_agree(index.match, plain_scan(workload), workload.points)
 
@@ -51,7 +51,7 @@ def test_boxes_lie_around_the_centre_or_anywhere() -> None:
 
 
 def test_clients_with_areas_are_those_whose_text_has_one() -> None:
-    some, everybody = with_areas(50, seed=3), with_topic(50)
+    some, all_clients = with_areas(50, seed=3), with_topic(50)
     messages = alerts(200, seed=3)
     wanting = [some.wanting(message) for message in messages]
     assert 0 < sum(map(len, wanting)) < 200 * 50 / 10
@@ -60,7 +60,7 @@ def test_clients_with_areas_are_those_whose_text_has_one() -> None:
         assert set(found) == {
             client for client, (text,) in texts.items() if parse(text).wants(message)
         }
-        assert len(everybody.wanting(message)) == 50
+        assert len(all_clients.wanting(message)) == 50
 
 
 def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
@@ -78,7 +78,7 @@ def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     expected = {f"{what}, {name}" for what in ("event", "of a scan") for name in DISTRIBUTIONS}
-    assert document["ratios"].keys() == document["limits"].keys() == {*expected, "guests"}
+    assert document["ratios"].keys() == document["limits"].keys() == {*expected, "clients"}
     assert {f"{count:,} clients with areas: µs a publication" for count in CLIENTS} <= document[
         "details"
     ].keys()

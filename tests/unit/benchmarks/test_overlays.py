@@ -1,4 +1,4 @@
-"""What the benchmark of overlays compares."""
+"""The comparisons of the benchmark of overlays."""
 
 import pytest
 
@@ -6,14 +6,12 @@ from benchmarks.overlays import fan_beside_psg
 
 
 def row(method: str, path: float, forwards: float, **other: object) -> dict[str, object]:
-    """Of pattern a among 1,000 nodes, urgent."""
+    """A row of urgent messages, by default of pattern a among 1,000 nodes."""
     about = {"pattern": "a", "nodes": 1_000, "priority": 5} | other
     return {"method": method, "path": path, "forwards": forwards} | about
 
 
-def test_fan_is_held_against_the_shortest_path_and_against_what_such_a_path_costs_at_least() -> (
-    None
-):
+def test_fan_is_compared_with_the_shortest_path_and_the_least_cost_of_such_a_path() -> None:
     rows = [
         row("fan-tbps", 1.9, 10),
         row("psg-tbps", 2.0, 3_000),  # the shortest

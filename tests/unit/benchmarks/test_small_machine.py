@@ -1,4 +1,4 @@
-"""Processes that have no more than a small board: what is written into their control groups."""
+"""Control groups that limit processes to the resources of a small board."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ BOARD = Limits(512 * MIB, 0.2)
 
 
 def written(root: Path) -> dict[str, str]:
-    """Each group's files, whatever the group is called."""
+    """The files of each control group, whatever its name."""
     files = (path for path in root.rglob("*") if path.is_file() and path.parent != root)
     return {path.name: path.read_text() for path in files}
 
@@ -43,6 +43,6 @@ def test_a_machine_that_is_slower_than_the_board_gives_a_whole_core(tmp_path: Pa
     assert written(tmp_path)["cpu.max"] == "max 100000"
 
 
-def test_where_no_group_can_be_made_it_is_said(tmp_path: Path) -> None:
+def test_a_missing_control_group_hierarchy_is_reported(tmp_path: Path) -> None:
     with SmallMachines(BOARD, tmp_path / "nowhere") as machines, pytest.raises(MissingCapability):
         machines.hold(77)

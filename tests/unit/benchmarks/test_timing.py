@@ -1,4 +1,4 @@
-"""The benchmark of timing plays what it says: publications once a second, faults and a start in each second."""
+"""The benchmark of timing plays publications once a second, and faults and a start in each second."""
 
 from collections import defaultdict
 
@@ -9,7 +9,7 @@ from testbed.scenario import compile_actions, compile_timeline
 from testbed.topology import load_text
 
 
-def test_its_lab_has_so_many_publishers_and_in_each_second_faults_and_a_start():
+def test_the_lab_has_the_given_publishers_and_in_each_second_faults_and_a_start():
     lab = load_text(topology("timing-5", 5, 10), "timing-5.yaml")
     assert len(compile_timeline(lab)) == 5 * 10
     times: dict[str, list[float]] = defaultdict(list)
@@ -26,7 +26,7 @@ def test_its_lab_has_so_many_publishers_and_in_each_second_faults_and_a_start():
     assert not any(action.node in struck for action in compile_timeline(lab))
 
 
-def test_what_is_compared_is_the_99th_percentile_with_its_goal():
+def test_the_benchmark_compares_the_99th_percentile_with_its_goal():
     report = Report({"publications_1": 1.0})
     note(report, "publications_1", lateness([round(2 * GOAL_S * 1e9)] * 3))
     note(report, "faults_1", lateness([]))

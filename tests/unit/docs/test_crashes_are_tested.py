@@ -11,7 +11,7 @@ SAME_FILE = re.compile(r"`…::(test_\w+)(…?)`")
 
 
 @pytest.mark.parametrize(("page", "least"), [("crashes.md", 15), ("promises.md", 10)])
-def test_every_row_is_shown_by_tests_that_exist(repository: Path, page: str, least: int) -> None:
+def test_every_row_names_tests_that_exist(repository: Path, page: str, least: int) -> None:
     files: defaultdict[str, str] = defaultdict(str)
     for path in (repository / "tests").rglob("test_*.py"):
         files[path.name] += path.read_text()

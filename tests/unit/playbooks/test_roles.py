@@ -1,4 +1,4 @@
-"""The roles as files: where they put things, what they may use, and what Ansible's own checker says of them."""
+"""The roles as files: the paths and modules that they use, and the findings of ansible-lint."""
 
 import os
 import subprocess
@@ -84,7 +84,7 @@ def test_each_variable_that_may_be_given_is_described() -> None:
     options = described["argument_specs"]["main"]["options"]
     own = yaml.safe_load((ROLES / "layout/defaults/main.yml").read_text())
     given = list(own)[: list(own).index("testbed_login")]
-    assert set(given) - set(options) <= {"testbed_interface"}, "which needs a look at the board"
+    assert set(given) - set(options) <= {"testbed_interface"}, "it is read from the board"
 
 
 def test_boards_need_no_module_but_ansibles_own() -> None:
@@ -93,7 +93,7 @@ def test_boards_need_no_module_but_ansibles_own() -> None:
         assert module.startswith("ansible.builtin."), f"{path}: {task['name']}"
 
 
-def test_whoever_handles_the_configuration_keeps_its_secret() -> None:
+def test_tasks_that_handle_the_configuration_hide_its_secret() -> None:
     handled = [
         task
         for _, task in tasks()
@@ -113,7 +113,7 @@ def test_the_services_run_what_the_design_says() -> None:
     assert unit("links")["ExecStopPost"] == [f"{board} unshape {config}/links.json"]
     assert unit("capture")["ExecStart"] == [
         f"{python} {programs}/capture.pyz --interface eth0 --file {data}/capture.pcap "
-        f"--account {data}/capture.json --snaplen 65535 --without-port 22"
+        f"--statistics {data}/capture.json --snaplen 65535 --without-port 22"
     ]
 
 
@@ -136,7 +136,7 @@ def test_services_have_the_rights_they_need_and_no_more(role: str, rights: str) 
 
 
 @pytest.mark.ansible
-def test_ansible_lint_has_nothing_to_say(tmp_path: Path) -> None:
+def test_ansible_lint_finds_no_problems(tmp_path: Path) -> None:
     own = Path(sys.executable).parent
     done = subprocess.run(
         [str(own / "ansible-lint"), "--nocolor", "--strict"],

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.topics import topic_graph
-from nodes.overlay.topics.base import Action, Asked, Place, Refuse, Restored, Send, Suspected
+from nodes.overlay.topics.base import Action, Asked, Place, Restored, Send, Suspected
 from nodes.overlay.topics.keys import Role, edge
 from nodes.overlay.topics.scribe.forwarding import TreeForwarding, Uplink, Upward
 from nodes.overlay.topics.scribe.publishing import Publishers, Sources
@@ -47,7 +47,7 @@ from nodes.protocol.scribe_messages import (
     decode_scribe,
 )
 from nodes.protocol.skipgraph_codec import decode
-from nodes.protocol.wire import Kind, Message, WireError
+from nodes.protocol.wire import Kind, Message
 
 RENEW_S = 5.0
 IDLE_PERIODS = 2  # of the graph, between two refreshes in calm: each costs two messages a branch
@@ -182,13 +182,11 @@ class Scribe:
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         context = self._begin(now, sender)
-        try:
+        with context.refusing(sender):
             if message.kind is Kind.OVERLAY:
                 context.perform(self.graph.on_message(sender, decode(message.payload), now))
             else:
                 self._forwarding.on_publication(sender, message, context)
-        except WireError as error:
-            context.do(Refuse(sender, str(error)))
         return self._done(context)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:

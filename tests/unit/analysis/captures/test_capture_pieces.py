@@ -12,14 +12,22 @@ from analysis.captures.pcap import FileHead, PcapLayout
 from analysis.captures.pcapng import PcapngLayout, Section
 from analysis.captures.pieces import group_pieces, split_files, split_records
 from analysis.captures.records import CUT_OFF, RecordScanner
-from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
+from support.captures.capture_files import (
+    START_NS,
+    Captured,
+    Interface,
+    Pcapng,
+    pcap,
+    read_all,
+    records,
+)
 
 ENOUGH = 6_000  # bytes to look back, where no packet is longer than a quarter of it
 
 
 @st.composite
 def packets(draw, least: int = 0, most: int = 60) -> list[Captured]:
-    """Some of them carry what looks like packets: somebody downloads a capture."""
+    """Packets, some of which carry bytes that look like packets, as a download of a capture does."""
     chance = random.Random(draw(st.integers(0, 2**32)))
     inner = records(
         Captured(chance.randbytes(chance.randrange(60)), START_NS + number) for number in range(20)
@@ -88,7 +96,7 @@ def test_sections_and_late_interfaces_are_the_same_in_pieces(folder, made, order
 
 @st.composite
 def damage(draw, data: bytes) -> bytes:
-    """Cut, overwritten, with something put in: as disks and programs do."""
+    """Damage a file as disks and programs do: cut it, overwrite it, or insert bytes."""
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(data)))
         how = draw(st.sampled_from(("cut", "insert", "overwrite", "zeros", "lengths")))
@@ -114,7 +122,7 @@ def test_of_a_damaged_file_every_byte_is_read_or_reported(folder, data, next_gen
     seed = random.Random(data.draw(st.integers(0, 2**32)))
     whole = some_pcapng(made, "<", seed) if next_generation else pcap(made)
     broken = data.draw(damage(whole))
-    assume(compression_of(broken) is None)  # of a compressed file, the bytes are others
+    assume(compression_of(broken) is None)  # sizes of a compressed file are those of its content
     path = folder / "broken.pcap"
     path.write_bytes(broken)
     found = read_all(path)
@@ -129,7 +137,7 @@ def test_of_a_damaged_file_every_byte_is_read_or_reported(folder, data, next_gen
 
 @given(st.binary(max_size=400), st.sampled_from(("pcap", "pcapng", "nothing")))
 def test_any_bytes_are_read_or_reported(folder, garbage, head):
-    assume(compression_of(garbage) is None)  # of what is packed, the bytes are others
+    assume(compression_of(garbage) is None)  # sizes of a compressed file are those of its content
     start = {"pcap": pcap([]), "pcapng": Pcapng().bytes(), "nothing": b""}[head]
     path = folder / "garbage"
     path.write_bytes(start + garbage)
@@ -139,7 +147,7 @@ def test_any_bytes_are_read_or_reported(folder, garbage, head):
 
 
 def test_places_that_lead_to_different_records_divide_a_file_all_the_same(folder):
-    """A record that was cut by something put in: from before it all is lost, from behind it records are found."""
+    """Inserted bytes cut a record: a search from before them finds nothing, one from behind them finds records."""
     made = [Captured(records(plain(12)), START_NS + number) for number in range(4)]
     data = pcap(made)
     path = folder / "misleading.pcap"
@@ -178,7 +186,7 @@ def test_the_last_record_of_a_killed_capture_is_reported(tmp_path):
     assert found.problems == [(24 + 2 * 76, 75, CUT_OFF)]
 
 
-def test_room_that_was_never_written_is_no_packet(tmp_path):
+def test_space_that_was_never_written_is_no_packet(tmp_path):
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap(plain(3)) + bytes(5000))
     found = read_all(path)
@@ -243,7 +251,7 @@ def test_a_file_that_is_gone_is_reported(tmp_path):
 
 
 def test_a_walk_through_much_garbage_ends(tmp_path):
-    """Everything looks like a record here, and leads to something that does not."""
+    """Every place looks like a record, and leads to one that does not."""
     chance = random.Random(1)
     data = bytearray(b"".join(struct.pack("<I", chance.randrange(1, 64)) for _ in range(50_000)))
     for layout in (PcapLayout(FileHead("<", 1, 1)), PcapngLayout(Section(0, "<"))):

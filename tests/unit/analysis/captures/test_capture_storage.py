@@ -10,7 +10,7 @@ from analysis.captures.files import find_files
 from analysis.captures.growing import Place, advance, between
 from analysis.captures.pieces import split_files
 from analysis.errors import AnalysisError
-from capture_files import START_NS, Captured, Pcapng, pcap, read_all
+from support.captures.capture_files import START_NS, Captured, Pcapng, pcap, read_all
 
 
 def some(count: int) -> list[Captured]:

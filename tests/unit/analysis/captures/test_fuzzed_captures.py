@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzzing import case, check, corpus
+from support.captures.fuzzing import case, check, corpus
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def test_damaged_captures_break_no_reader_and_no_decoder(folder, number):
     check(case(number), folder)
 
 
-def test_a_number_is_a_case_for_ever():
+def test_a_number_always_gives_the_same_case():
     again = [case(number) for number in range(30)]
     assert [(one.name, one.data) for one in again] == [
         (one.name, one.data) for one in map(case, range(30))

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from analysis.captures.growing import Place, advance, between
 from analysis.errors import AnalysisError
-from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
+from support.captures.capture_files import (
+    START_NS,
+    Captured,
+    Interface,
+    Pcapng,
+    pcap,
+    read_all,
+    records,
+)
 
 
 def plain(count: int) -> list[Captured]:
@@ -18,7 +26,7 @@ def plain(count: int) -> list[Captured]:
 
 
 def sections(count: int) -> bytes:
-    """Two of them, in both byte orders, with interfaces that come late."""
+    """Two sections, one in each byte order, with interfaces that are described late."""
     made = [Pcapng("<", [Interface(name="one")]), Pcapng(">", [Interface(resolution=6)])]
     for number, packet in enumerate(plain(count)):
         section = made[number * 2 // count]
@@ -35,7 +43,7 @@ def folder(tmp_path_factory):
 
 
 def read_in_steps(path, data: bytes, sizes: list[int]):
-    """What is read as the file grows to these sizes; a checkpoint is kept and read back each time."""
+    """The result of reading as the file grows to these sizes. A checkpoint is written and read back each time."""
     kept, rows, problems = json.dumps(Place().as_dict()), [], []
     for size in sorted({*sizes, len(data)}):
         path.write_bytes(data[:size])

@@ -11,7 +11,7 @@ from scapy.all import ARP, IP, TCP, UDP, Dot1Q, Ether, RawPcapReader, raw
 
 from analysis.captures.packets import PACKET_SCHEMA, as_table, check_file, parse, read, read_windows
 from analysis.errors import AnalysisError
-from synthetic_runs import MS, START_NS, Captures, Host, arp, packet
+from support.runs.star_runs import MS, START_NS, Captures, Host, arp, packet
 
 ONE = Host("one", 1, "10.77.0.1")
 TWO = Host("two", 2, "10.77.0.2")
@@ -146,16 +146,16 @@ def test_packets_in_a_vlan_are_read_too():
 
 
 @pytest.mark.parametrize(
-    ("head", "words"),
+    ("head", "message"),
     [
         (bytes.fromhex("0a0d0d0a") + bytes(20), "not a pcap file"),
         (struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 113), "link type 113"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_with_a_next_step(tmp_path, head, words):
+def test_a_file_of_another_kind_is_refused_with_a_next_step(tmp_path, head, message):
     path = tmp_path / "x.pcap"
     path.write_bytes(head)
-    with pytest.raises(AnalysisError, match=words) as error:
+    with pytest.raises(AnalysisError, match=message) as error:
         check_file(path)
     assert error.value.hint
 
@@ -167,7 +167,7 @@ def test_a_file_of_another_kind_is_refused_with_a_next_step(tmp_path, head, word
     st.integers(1, 900),
 )
 def test_a_file_in_windows_has_the_same_packets(tmp_path_factory, contents, garbage, window):
-    """However small they are, with garbage in the file, and with payloads that lie where they lay."""
+    """This holds for windows of any size and with garbage in the file; payloads keep their positions."""
     captures = Captures()
     for number, content in enumerate(contents):
         data = packet(ONE, TWO, (1, 2), number, 0, 0x18, content)

@@ -15,12 +15,12 @@ START = 1_700_000_000 * SECOND
 
 
 def line(**other):
-    said = {"t_ns": START, "node": "pi", "offset_ns": 5, "error_ns": 1, "when": "before"}
-    return json.dumps({**said, **other}).encode()
+    entry = {"t_ns": START, "node": "pi", "offset_ns": 5, "error_ns": 1, "when": "before"}
+    return json.dumps({**entry, **other}).encode()
 
 
 def clock(*measured):
-    """Of (second, offset in ns, error in ns)."""
+    """A clock with measurements, each given as (second, offset in ns, error in ns)."""
     return clock_of(
         "pi", [Measurement(START + at * SECOND, o, e, "during") for at, o, e in measured]
     )
@@ -30,7 +30,7 @@ def at(*seconds):
     return START + (np.array(seconds) * SECOND).astype(np.int64)
 
 
-def test_nobody_measured_anything_without_the_file(tmp_path):
+def test_a_run_without_the_file_has_no_clock_measurements(tmp_path):
     assert read_clocks(tmp_path / "clocks.jsonl") is NONE
 
 
@@ -68,14 +68,14 @@ def test_of_measurements_within_five_seconds_the_best_counts():
     assert one.at_ns.tolist() == at(2, 9).tolist()
 
 
-def test_the_offset_is_on_a_line_between_measurements_and_stays_outside():
+def test_the_offset_is_interpolated_between_measurements_and_constant_outside():
     one = clock((0, 0, 0), (10, 1000, 0))
     assert one.offset_at(at(-5, 0, 5, 10, 30)).tolist() == [0, 0, 500, 1000, 1000]
     own = at(-5, 0, 5, 10, 30) + np.array([0, 0, 500, 1000, 1000])
     assert one.to_lab_ns(own).tolist() == at(-5, 0, 5, 10, 30).tolist()
 
 
-def test_the_error_is_that_of_the_measurements_and_what_a_clock_may_stray():
+def test_the_error_is_that_of_the_measurements_plus_the_largest_possible_drift():
     one = clock((0, 0, 1_000_000), (20, 0, 3_000_000))
     found = one.error_at(at(0, 10, 20, 120)) / 1e6
     assert found == pytest.approx(
@@ -91,7 +91,7 @@ def test_measurements_that_no_clock_of_that_rate_explains_make_the_error_as_larg
     assert not clock((0, 0, 1000), (20, 1_000_000, 1000)).was_set  # 50 ppm
 
 
-def test_what_contradicts_the_best_of_a_moment_makes_its_error_larger():
+def test_a_measurement_that_contradicts_the_best_of_its_moment_enlarges_the_error():
     one = clock((0, 0, 10), (1, 1_000_000, 100))
     assert one.error_ns.tolist() == [1_000_000 - 100 - 50_000]
 
@@ -136,7 +136,7 @@ def test_the_truth_is_always_within_the_bound(true, asked):
     )
     lab = START + np.rint(np.array(asked) * SECOND).astype(np.int64)
     off = np.abs(one.offset_at(lab) - offset(np.array(asked)))
-    slack = 300 if abs(measured[0][1]) > 1 << 52 else 2  # what a number with a point can hold
+    slack = 300 if abs(measured[0][1]) > 1 << 52 else 2  # the precision of a float
     assert (off <= one.error_at(lab) + slack).all()
     to_lab_ns = one.to_lab_ns(lab + offset(np.array(asked)))
     assert (np.abs(to_lab_ns - lab) <= one.error_at(to_lab_ns) + 2).all()

@@ -18,8 +18,17 @@ from analysis.protocols.link import DOWN, UP, read_link, upward
 from analysis.protocols.messages import LinkPlace
 from analysis.scan import distribute, jobs_of
 from nodes.protocol import wire
-from shifted_clocks import SECOND, TrueClock, framed, measurements, shift
-from synthetic_runs import MS, START_NS, Captures, Host, Line, Publication, StarRun, frame
+from support.runs.shifted_clocks import SECOND, TrueClock, framed, measurements, shift
+from support.runs.star_runs import (
+    MS,
+    START_NS,
+    Captures,
+    Connection,
+    Host,
+    Publication,
+    StarRun,
+    frame,
+)
 
 CLOCKS = {
     "sensor-1": TrueClock(-900 * SECOND, 30e-6, START_NS),
@@ -44,7 +53,7 @@ def runs(tmp_path):
 
 
 def sightings(folder):
-    """Of all links, as the tasks of an analysis read them."""
+    """The sightings on all links, as the tasks of an analysis read them."""
     found = {}
     for job in jobs_of(read_run(folder)):
         packets = read(job.path).timed_by(job.clock)
@@ -81,7 +90,7 @@ def test_only_jobs_of_boards_have_a_clock_also_when_a_file_is_shared_out(runs):
     assert not any(job.clock or job.place.clocks for job in plain)
 
 
-def test_what_is_timed_by_the_labs_machine_is_not_touched(runs):
+def test_times_of_the_labs_machine_are_left_unchanged(runs):
     packets = read(runs / "one-clock" / "pcap" / "broker.pcap")
     assert packets.timed_by(None) is packets
     rows = parse_block(b'{"t": 5, "node": "a", "event": "x"}\n').to_batches()[0]
@@ -113,17 +122,17 @@ PLACE = LinkPlace(
 
 
 def board_capture():
-    """What a board hears on its own card: its publications, ARP of its own and of another, NTP of another."""
+    """A capture on a board's own network card: its publications, ARP of its own and of another, NTP of another."""
     captures = Captures()
-    line = Line(captures, BOARD, BROKER)
-    line.open(START_NS)
+    connection = Connection(captures, BOARD, BROKER)
+    connection.open(START_NS)
     message = wire.Message(
         wire.Kind.PUBLISH, origin=2, message_id=wire.message_id(2, 1), published_ns=START_NS,
         topic="alert", payload=bytes(3000),
     )  # fmt: skip
     data = frame(wire.encode(message), b"\x01\x02\x03\x04")
-    line.send(BOARD, data, START_NS + 100 * MS)
-    line.resend(BOARD, data[-500:], 500, START_NS + 400 * MS)
+    connection.send(BOARD, data, START_NS + 100 * MS)
+    connection.resend(BOARD, data[-500:], 500, START_NS + 400 * MS)
     router = bytes.fromhex("020000000001")
     for at, (source, target) in enumerate([(CARD, b"\xff" * 6), (router, b"\xff" * 6)]):
         captures.add("pi", START_NS + (500 + at) * MS, target + source + b"\x08\x06" + bytes(28))
@@ -144,7 +153,11 @@ def test_a_boards_packets_are_known_by_its_address_and_others_by_its_network_car
     up = upward(packets, PLACE)
     assert (up[packets.is_tcp] == (packets.ip_src[packets.is_tcp] == ADDRESS)).all()
     others = ~packets.is_tcp
-    assert up[others].tolist() == [True, False, False]  # its own question; another's; NTP of others
+    assert up[others].tolist() == [
+        True,
+        False,
+        False,
+    ]  # its own ARP request; that of another; NTP of others
 
 
 def test_a_boards_capture_has_its_messages_repetitions_and_others_where_they_belong():
@@ -184,4 +197,4 @@ def test_a_run_that_is_watched_has_its_clocks_corrected_too(runs):
     (runs / "growing" / "clocks.jsonl").unlink()
     watched = WatchedRun(runs / "growing")
     watched.look()
-    assert watched.levels(now, 30.0)[0].max > 100  # nobody has measured anything yet
+    assert watched.levels(now, 30.0)[0].max > 100  # no clock has been measured yet

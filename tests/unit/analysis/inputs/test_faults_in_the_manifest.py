@@ -6,22 +6,26 @@ from hypothesis import strategies as st
 from analysis.inputs.manifest import NEVER_NS, downtimes, was_down
 from analysis.report.sections.actions import fault_rows
 
-actions = st.sampled_from(["crash", "stop", "restart", "cut", "heal"])
+actions = st.sampled_from(["crash", "stop", "start", "cut", "restore"])
 
 
 def faults(*entries: tuple[int, str]) -> dict:
-    return {"faults": [{"t_ns": at, "action": what, "nodes": ["a"]} for at, what in entries]}
+    return {
+        "actions": [
+            {"t_ns": at, "action": what, "targets": ["a"], "details": {}} for at, what in entries
+        ]
+    }
 
 
 def test_a_node_is_down_from_its_end_until_it_begins_again():
-    times = downtimes(faults((5, "crash"), (9, "restart"), (12, "stop")))
+    times = downtimes(faults((5, "crash"), (9, "start"), (12, "stop")))
     assert times == {"a": [(5, 9), (12, NEVER_NS)]}
     assert [at for at in (4, 5, 8, 9, 11, 12, 99) if was_down(times, "a", at)] == [5, 8, 12, 99]
     assert not was_down(times, "b", 6)
 
 
 def test_a_cut_link_is_no_dead_node():
-    assert downtimes(faults((5, "cut"), (9, "heal"))) == {}
+    assert downtimes(faults((5, "cut"), (9, "restore"))) == {}
     assert downtimes({}) == {}
 
 
@@ -33,8 +37,8 @@ def test_downtimes_never_overlap(entries):
 
 
 def test_the_report_says_when_which_nodes_were_hit():
-    entries = [{"t_ns": 3_500_000_000, "action": "crash", "nodes": ["a", "b"]}]
-    assert fault_rows({"faults": entries}, 1_000_000_000) == [
+    entries = [{"t_ns": 3_500_000_000, "action": "crash", "targets": ["a", "b"], "details": {}}]
+    assert fault_rows({"actions": entries}, 1_000_000_000) == [
         {"when": "2.5 s", "what": "crashed", "nodes": "a, b"}
     ]
 

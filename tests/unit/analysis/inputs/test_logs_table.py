@@ -20,13 +20,13 @@ RECORDS = st.fixed_dictionaries(
         "id": st.text("0123456789abcdef", min_size=16, max_size=16),
         "priority": st.integers(1, 5),
         "place": st.lists(NUMBERS, max_size=3),
-        "hops": st.integers(),  # not of the table
+        "hops": st.integers(),  # no column of the table
     },
 )
 DAMAGED = st.sampled_from(['{"t": 1, "node": "a', "", "null", "[1]", "\x00"])
 
 
-def as_told(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def as_logged(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: record.get(name) for name in LOG.names} for record in records]
 
 
@@ -40,7 +40,7 @@ def test_damaged_lines_are_left_out_and_all_others_kept(
 ) -> None:
     text = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     records = [line for line in lines if isinstance(line, dict)]
-    assert parse_block(text.encode()).to_pylist() == as_told(records)
+    assert parse_block(text.encode()).to_pylist() == as_logged(records)
 
 
 @given(st.lists(st.text('{}[]":,0nul\\ \t', max_size=12), max_size=4))
@@ -76,7 +76,7 @@ def test_every_record_is_read_once_however_files_are_divided(
         shares = distribute(paths, tasks)
         found = [rows for share in shares for stretch in share for rows in read_range(stretch)]
     assert len(shares) == tasks
-    assert as_read(found) == as_told([record for records in files for record in records])
+    assert as_read(found) == as_logged([record for records in files for record in records])
 
 
 def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:

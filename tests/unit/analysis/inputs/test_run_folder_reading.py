@@ -6,17 +6,21 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import read_run
-from synthetic_runs import StarRun
+from support.runs.star_runs import StarRun
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [(None, "has no run.json"), ("{", "not JSON"), (json.dumps({"format": 7}), "format 7")],
+    ("text", "message"),
+    [
+        (None, "has no run.json"),
+        ("{", "not JSON"),
+        (json.dumps({"format": 1}), "format 1; this version reads 2"),
+    ],
 )
-def test_a_folder_that_is_no_run_is_refused_with_a_next_step(tmp_path, text, words):
+def test_a_folder_that_is_no_run_is_refused_with_a_next_step(tmp_path, text, message):
     if text is not None:
         (tmp_path / "run.json").write_text(text)
-    with pytest.raises(AnalysisError, match=words) as error:
+    with pytest.raises(AnalysisError, match=message) as error:
         read_run(tmp_path)
     assert error.value.hint
 

@@ -16,15 +16,15 @@ from analysis.live.run import WatchedRun
 from analysis.live.table import Live
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
-from labelled_streams import STYLES, write_mixed
 from nodes.protocol import wire
-from synthetic_runs import (
+from support.captures.labelled_streams import STYLES, write_mixed
+from support.runs.star_runs import (
     MS,
     START_NS,
     WELL,
     Captures,
+    Connection,
     Host,
-    Line,
     Passing,
     Publication,
     StarRun,
@@ -43,7 +43,7 @@ PLACE = LinkPlace(
 
 
 def a_run(seed: int) -> StarRun:
-    """Some packets are late, some messages lost, and frames divided anywhere."""
+    """A run in which some packets are late, some messages are lost, and frames are divided anywhere."""
     chance = random.Random(seed)
     late = {number: chance.randrange(40) * MS for number in chance.sample(range(400), 60)}
     lost = {number: chance.choice(("unsent", "vanishes")) for number in chance.sample(range(30), 4)}
@@ -66,7 +66,7 @@ def a_run(seed: int) -> StarRun:
 
 
 def grow(source: Path, target: Path, share: float) -> None:
-    """The first part of each file of a run; records and lines are cut where it happens to be."""
+    """The first part of each file of a run; records and log lines may be cut anywhere."""
     for path in source.rglob("*"):
         if path.suffix in (".pcap", ".jsonl"):
             data = path.read_bytes()
@@ -77,7 +77,7 @@ def grow(source: Path, target: Path, share: float) -> None:
 
 
 def delays_of_the_whole(folder: Path) -> list[float]:
-    """As the analysis reads them, all captures at once."""
+    """The deliveries that the analysis reads from all captures at once."""
     delays = []
     for number in (1, 2):
         host = Host(f"town-{number}", 3 + number, f"10.77.0.{3 + number}")
@@ -93,7 +93,7 @@ def delays_of_the_whole(folder: Path) -> list[float]:
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 1000), st.lists(st.floats(0.0, 1.0), max_size=6))
-def test_a_run_read_while_it_grows_shows_what_really_happened(tmp_path_factory, seed, steps):
+def test_reading_a_growing_run_gives_its_true_deliveries(tmp_path_factory, seed, steps):
     folder = tmp_path_factory.mktemp("live")
     made = a_run(seed).write(folder / "whole")
     (folder / "growing").mkdir()
@@ -117,15 +117,17 @@ def test_a_run_read_while_it_grows_shows_what_really_happened(tmp_path_factory, 
     assert max(level.max or 0 for level in levels) == pytest.approx(delays[-1])
 
 
-def test_what_lies_behind_bytes_that_the_capture_lost_is_read_in_the_end():
+def test_messages_behind_bytes_that_the_capture_lost_are_read_in_the_end():
     captures = Captures()
-    line = Line(captures, TOWN, BROKER, lambda _h, number, _p: Passing(down=number != 6))
-    line.open(START_NS)
+    connection = Connection(
+        captures, TOWN, BROKER, lambda _h, number, _p: Passing(down=number != 6)
+    )
+    connection.open(START_NS)
     for number in range(40):
         message = wire.Message(
             wire.Kind.PUBLISH, 5, 1, 0, number + 1, START_NS, topic="alert", payload=bytes(60)
         )
-        line.send(BROKER, frame(wire.encode(message)), START_NS + (100 + number * 1000) * MS)
+        connection.send(BROKER, frame(wire.encode(message)), START_NS + (100 + number * 1000) * MS)
     records, link, reported = captures.records["town"], LiveLink(0x0A4D0002), []
     for record in sorted(records):
         some = Captures()
@@ -156,10 +158,12 @@ def test_labelled_chunks_in_small_portions_are_those_of_the_whole_link(style, se
     writer, _ = write_mixed(chance, messages, style, 200, chance.choice((b"", b"mask")))
     captures = Captures()
     late = {number: chance.randrange(60) * MS for number in chance.sample(range(6, 60), 12)}
-    line = Line(captures, TOWN, BROKER, lambda _h, number, _p: Passing(late_ns=late.get(number, 0)))
-    line.opening_seq = chance.choice((1000, 2**32 - 5000))
-    line.open(START_NS)
-    line.send(BROKER, writer.data, START_NS + 500 * MS)
+    stream = Connection(
+        captures, TOWN, BROKER, lambda _h, number, _p: Passing(late_ns=late.get(number, 0))
+    )
+    stream.opening_seq = chance.choice((1000, 2**32 - 5000))
+    stream.open(START_NS)
+    stream.send(BROKER, writer.data, START_NS + 500 * MS)
     whole = captures.pcap("town")
     rows = read_link(parse(whole), PLACE)[0].to_pylist()
     expected = {(row["id"], row["published_ns"], row["last_ns"]) for row in rows if row["complete"]}
@@ -182,7 +186,7 @@ SUBSCRIPTIONS = subscriptions_of({"siren": ["alert"], "town": ["alert", "rain"]}
 S = 10**9
 
 
-def test_what_has_not_come_is_under_way_and_then_overdue():
+def test_a_delivery_that_has_not_arrived_is_in_flight_and_then_overdue():
     live = Live(SUBSCRIPTIONS)
     live.published("a", "sensor", "alert", 5, 0)
     live.published("b", "sensor", "rain", 1, 10 * S)
@@ -191,9 +195,9 @@ def test_what_has_not_come_is_under_way_and_then_overdue():
     live.arrived("a", "siren", 0, 9 * S)  # a duplicate
     urgent, other = live.levels(12 * S, 5.0)
     assert (urgent.published, urgent.expected, urgent.delivered) == (1, 2, 1)
-    assert (urgent.under_way, urgent.overdue, urgent.p50, urgent.max) == (0, 1, 2.0, 2.0)
+    assert (urgent.in_flight, urgent.overdue, urgent.p50, urgent.max) == (0, 1, 2.0, 2.0)
     assert (urgent.recent, urgent.recent_p50) == (0, None)
-    assert (other.level, other.under_way, other.overdue, other.p50) == (1, 1, 0, None)
+    assert (other.level, other.in_flight, other.overdue, other.p50) == (1, 1, 0, None)
     assert live.levels(11 * S, 5.0)[0].recent == 1
 
 

@@ -5,7 +5,7 @@ import pytest
 from analysis.inputs import calibration
 from analysis.inputs.run_folder import read_run
 from analysis.metrics.fidelity import Evidence, verdict
-from synthetic_runs import StarRun
+from support.runs.star_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0)
 AS_ASKED = {
@@ -35,8 +35,8 @@ def run_with(tmp_path):
 
 
 def test_each_profile_that_is_off_is_one_reason(run_with):
-    said = verdict(run_with(calibration=[AS_ASKED, OFF]), GOOD)
-    assert said["reasons"] == [
+    result = verdict(run_with(calibration=[AS_ASKED, OFF]), GOOD)
+    assert result["reasons"] == [
         "Links of profile 3g-384k, down, are not as asked: the rate is 300 kbit/s, 22 % off; the delay is 9 ms off."
     ]
 
@@ -53,7 +53,7 @@ def test_a_run_without_calibration_is_not_doubted(run_with, manifest):
     assert calibration.rows(run) == []
 
 
-def test_the_table_has_what_was_asked_beside_what_was_achieved(run_with):
+def test_the_table_has_the_requested_beside_the_achieved_values(run_with):
     (row,) = calibration.rows(run_with(calibration=[AS_ASKED]))
     reported = {
         name: tuple(text.replace("\u00a0", " ") for text in row[name])

@@ -51,22 +51,22 @@ def test_a_time_has_as_many_digits_as_its_error_leaves(value, error, text):
 
 
 @given(st.floats(1e-6, 1000), st.floats(1e-9, 1000))
-def test_what_is_said_contains_what_is_known(value, error):
-    said = formatting.seconds_with_error(value, error).replace("\u00a0", " ")
-    if said.startswith("≤"):
-        number, unit = said.removeprefix("≤ ").split()
+def test_the_formatted_range_contains_the_exact_range(value, error):
+    formatted = formatting.seconds_with_error(value, error).replace("\u00a0", " ")
+    if formatted.startswith("≤"):
+        number, unit = formatted.removeprefix("≤ ").split()
         assert value < error
         assert float(number) * UNITS[unit] >= (value + error) * (1 - 1e-6)
     else:
-        around = re.fullmatch(r"([\d.]+) ± ([\d.]+) (s|ms|µs)", said)
-        assert around, said
+        around = re.fullmatch(r"([\d.]+) ± ([\d.]+) (s|ms|µs)", formatted)
+        assert around, formatted
         shown, off = (float(number) * UNITS[around[3]] for number in around.groups()[:2])
         assert shown - off <= value - error * (1 - 1e-6) + 1e-15
         assert shown + off >= value + error * (1 - 1e-6) - 1e-15
 
 
 def deliveries(*of, origin="pi", receiver="town"):
-    """Of (level, delay, error)."""
+    """A table of deliveries, each given as (level, delay, error)."""
     levels, delays, errors = zip(*of, strict=True)
     count = len(of)
     received = [None if d is None else START + round(d * SECOND) for d in delays]
@@ -144,10 +144,10 @@ def test_an_error_above_a_tenth_of_the_median_of_level_5_is_one_and_names_the_wo
 
 
 def test_a_delay_that_is_negative_within_its_error_is_no_contradiction_and_beyond_it_one():
-    said = reasons(deliveries((5, -0.01, 0.02), (5, 0.5, 0.02)), clocks())
-    assert not [reason for reason in said if "contradict" in reason]
-    said = reasons(deliveries((5, -0.5, 0.02), (5, 0.5, 0.02)), clocks())
-    (reason,) = [reason for reason in said if "contradict" in reason]
+    found = reasons(deliveries((5, -0.01, 0.02), (5, 0.5, 0.02)), clocks())
+    assert not [reason for reason in found if "contradict" in reason]
+    found = reasons(deliveries((5, -0.5, 0.02), (5, 0.5, 0.02)), clocks())
+    (reason,) = [reason for reason in found if "contradict" in reason]
     assert reason.startswith("1 delivery contradicts")
     assert "500 ms before pi published it" in reason.replace("\u00a0", " ")
 
@@ -162,8 +162,8 @@ def test_a_clock_that_was_set_is_reported():
     jumped = clock_of(
         "pi", [Measurement(START + t * SECOND, t * SECOND, 10, "during") for t in (0, 20)]
     )
-    said = reasons(deliveries((5, 100.0, 0.1)), Clocks({"pi": jumped}))
-    assert [reason for reason in said if "pi was set or pulled" in reason]
+    found = reasons(deliveries((5, 100.0, 0.1)), Clocks({"pi": jumped}))
+    assert [reason for reason in found if "pi was set or pulled" in reason]
 
 
 def test_boards_are_found_in_their_file(tmp_path):
@@ -275,7 +275,7 @@ def test_a_side_is_not_surely_worse_by_less_than_its_clocks_may_be_off(error, wo
     assert verdict["ok"] != worse
 
 
-def test_a_ratio_to_what_may_be_nothing_is_none():
+def test_a_ratio_to_a_delay_that_may_be_zero_is_none():
     one, two = {5: np.full(50, 0.01)}, {5: np.full(50, 0.15)}
     errors = {5: dict.fromkeys(("p50", "p95", "p99", "mean"), 0.02)}
     reported = effects([one], [two], (errors, {}))["levels"]["5"]["p50"]

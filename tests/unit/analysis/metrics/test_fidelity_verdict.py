@@ -1,4 +1,4 @@
-"""When a run's numbers can be trusted."""
+"""The verdict on whether a run's numbers can be trusted."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from analysis.inputs.run_folder import read_run
 from analysis.metrics.fidelity import Evidence, verdict
-from synthetic_runs import StarRun
+from support.runs.star_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0)
 
@@ -22,7 +22,7 @@ def test_a_run_that_kept_up_is_good(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("manifest", "words"),
+    ("manifest", "expected"),
     [
         (
             {"capture": {"broker": {"dropped": 3}, "town-1": {"dropped": 9}}},
@@ -33,14 +33,14 @@ def test_a_run_that_kept_up_is_good(tmp_path):
         ({"warnings": ["sensor-1 was restarted."]}, "sensor-1 was restarted."),
     ],
 )
-def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, words):
-    said = verdict(run_with(tmp_path, **manifest), GOOD)
-    assert not said["ok"]
-    assert [words in reason for reason in said["reasons"]] == [True]
+def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, expected):
+    result = verdict(run_with(tmp_path, **manifest), GOOD)
+    assert not result["ok"]
+    assert [expected in reason for reason in result["reasons"]] == [True]
 
 
 @pytest.mark.parametrize(
-    ("evidence", "words"),
+    ("evidence", "expected"),
     [
         ({"late_p99_s": 0.05}, "50 ms after"),
         ({"lost_tail_links": ("broker",)}, "Capture broker has"),
@@ -55,9 +55,9 @@ def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, words):
         ({"unseen_receptions": 2}, "not in the captures"),
     ],
 )
-def test_each_doubt_of_the_captures_is_a_reason(tmp_path, evidence, words):
-    said = verdict(run_with(tmp_path), replace(GOOD, **evidence))
-    assert [words in reason for reason in said["reasons"]] == [True]
+def test_each_doubt_of_the_captures_is_a_reason(tmp_path, evidence, expected):
+    result = verdict(run_with(tmp_path), replace(GOOD, **evidence))
+    assert [expected in reason for reason in result["reasons"]] == [True]
 
 
 @pytest.mark.parametrize(("lost", "doubted"), [(0, False), (1, True)])
@@ -65,8 +65,8 @@ def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_is_l
     tmp_path, lost, doubted
 ):
     run = run_with(tmp_path, play={"start_ns": 1, "end_ns": 2, "settled": False})
-    said = verdict(run, replace(GOOD, lost_deliveries=lost))
-    assert ["still under way" in reason for reason in said["reasons"]] == [True] * doubted
+    result = verdict(run, replace(GOOD, lost_deliveries=lost))
+    assert ["still under way" in reason for reason in result["reasons"]] == [True] * doubted
 
 
 def test_links_overloaded_on_purpose_may_end_within_messages(tmp_path):
@@ -98,6 +98,6 @@ def test_the_relay_not_being_used_is_no_reason(tmp_path):
 def test_the_lateness_of_publications_is_reported_where_it_was_recorded(tmp_path):
     late = {"n": 3, "p50_s": 0.001, "p99_s": 0.002, "max_s": 0.002}
     play = {"start_ns": 0, "end_ns": 1, "settled": True, "lateness": late}
-    said = verdict(run_with(tmp_path, play=play), GOOD)
-    assert said["lateness"] == {"publications": late, "actions": None}
-    assert said["ok"]
+    result = verdict(run_with(tmp_path, play=play), GOOD)
+    assert result["lateness"] == {"publications": late, "actions": None}
+    assert result["ok"]

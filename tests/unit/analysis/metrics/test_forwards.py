@@ -31,9 +31,9 @@ def counted(hops: list[dict[str, Any]]) -> dict[tuple[str, str, int], Counter[st
                 reported = found.setdefault((node, of[0]["topic"], of[0]["priority"]), Counter())
                 reported["handled"] += 1
                 reported["published"] += own
-                reported["passed_on"] += bool(out) and not own
+                reported["forwarded"] += bool(out) and not own
                 reported["copies"] += sum(hop["sent"] for hop in out)
-                reported["again"] += sum(hop["sent"] for hop in out) - len(
+                reported["sent_again"] += sum(hop["sent"] for hop in out) - len(
                     {hop["dst"] for hop in out}
                 )
                 reported["repeated"] += sum(hop["repeated"] for hop in out)
@@ -41,7 +41,7 @@ def counted(hops: list[dict[str, Any]]) -> dict[tuple[str, str, int], Counter[st
 
 
 @given(HOPS)
-def test_each_node_did_what_a_count_by_hand_says(
+def test_the_counts_of_each_node_equal_a_count_message_by_message(
     crossed: dict[tuple[int, str, str, int], tuple[int, int, int]],
 ) -> None:
     about = {

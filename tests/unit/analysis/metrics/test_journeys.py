@@ -11,7 +11,7 @@ from analysis.metrics.deliveries import Hop, Journey, Parts, brokers_at
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
-    """A hop that arrives at this time; or, if it does not, of which the first bytes were seen at `begun`."""
+    """A hop that arrives at this time. If it never arrives, its first bytes were seen at `begun`."""
     return Hop(src, dst, number, 0, sent, begun or at, at, copies if at else 0)
 
 
@@ -64,7 +64,9 @@ def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
         (["elsewhere"], "incomplete at c"),
     ],
 )
-def test_of_several_brokers_it_is_the_receivers_own_that_kept_the_message(own_brokers, reason):
+def test_the_receivers_own_broker_is_named_if_several_brokers_had_the_lost_message(
+    own_brokers, reason
+):
     hops = [hop("o", "a", 5), hop("a", "b", 8), hop("a", "c", begun=6)]
     if not own_brokers:
         hops = hops[:2]
@@ -94,7 +96,7 @@ def test_the_path_is_the_one_of_the_first_whole_copy():
     assert (found.received_ns, found.duplicates) == (60, 1)
 
 
-def test_a_broker_that_had_it_before_by_a_shorter_way_sent_on_what_came_by_the_longer_one():
+def test_the_path_is_the_longer_one_if_a_broker_forwarded_the_copy_that_came_by_it():
     hops = [
         hop("o", "a", 5),
         hop("a", "b", 10, number=2),
@@ -113,7 +115,7 @@ def test_a_gap_in_the_captures_leaves_the_rest_of_the_path():
 
 @given(st.integers(0, 2**32), st.integers(1, 12))
 def test_a_message_that_wanders_is_followed_wherever_it_went(seed, steps):
-    """The only copy goes from broker to broker, to some again and again, and then to the town."""
+    """The only copy goes from broker to broker, to some of them repeatedly, and then to the town."""
     chance = random.Random(seed)
     way = ["o", "a"]
     while len(way) <= steps:

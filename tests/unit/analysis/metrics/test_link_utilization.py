@@ -9,7 +9,7 @@ from analysis.captures.packets import parse
 from analysis.metrics.link_utilization import count_utilization
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
-from synthetic_runs import MS, START_NS, Captures, Host, packet
+from support.runs.star_runs import MS, START_NS, Captures, Host, packet
 
 GAUGE, BROKER = Host("gauge", 2, "10.77.0.2"), Host("broker", 1, "10.77.0.1")
 PLACE = LinkPlace("gauge", 0x0A4D0002, int.from_bytes(GAUGE.mac), {}, {})

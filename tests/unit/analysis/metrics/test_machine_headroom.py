@@ -11,8 +11,8 @@ from analysis.inputs.machine import quantile_s, read_watch
 from analysis.inputs.run_folder import read_run
 from analysis.metrics import fidelity
 from analysis.metrics.fidelity import Evidence, verdict
-from machine_rows import PLAYED_NS, machine_row, quiet, write_rows
-from synthetic_runs import StarRun
+from support.runs.machine_rows import PLAYED_NS, machine_row, quiet, write_rows
+from support.runs.star_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0, least_delay_p99_s=1.5)
 STARVED = {"cpu_idle": 0.02, "wakeup_max_s": 0.3, "wakeups_us": [[64, 60], [40960, 40]]}
@@ -35,10 +35,10 @@ def changed(at: dict[int, dict]) -> list[dict]:
     return [machine_row(second, **at.get(second, {})) for second in range(-2, 10)]
 
 
-def test_a_machine_with_room_to_spare_is_no_reason_for_doubt(run_with):
-    said = verdict(run_with(quiet()), GOOD)
-    assert said["ok"]
-    assert said["machine"] == {
+def test_a_machine_with_capacity_to_spare_is_no_reason_for_doubt(run_with):
+    result = verdict(run_with(quiet()), GOOD)
+    assert result["ok"]
+    assert result["machine"] == {
         "ok": True,
         "reasons": [],
         "seconds": 10.0,
@@ -60,27 +60,27 @@ def test_a_run_whose_machine_was_not_watched_says_so_and_is_not_doubted_for_it(r
 
 
 def test_a_starved_machine_is_reported_with_numbers_limits_and_times(run_with):
-    said = verdict(run_with(changed({4: STARVED, 7: STARVED})), GOOD)
-    assert said["reasons"] == [
+    result = verdict(run_with(changed({4: STARVED, 7: STARVED})), GOOD)
+    assert result["reasons"] == [
         "The processors had hardly any time left: less than 10 % was idle in 2 of 10 seconds "
         "(more than 5 % of them), first 4 s into the scenario.",
         "Processes were woken late: the 99th percentile is 41 ms (more than 20 ms), the worst 300 ms, "
         "4 s into the scenario.",
     ]
-    assert said["machine"]["reasons"] == said["reasons"]
-    assert not said["machine"]["ok"]
+    assert result["machine"]["reasons"] == result["reasons"]
+    assert not result["machine"]["ok"]
 
 
-def test_what_nodes_use_while_they_start_does_not_count(run_with):
+def test_the_load_of_starting_nodes_does_not_count(run_with):
     busy = {**STARVED, "relay_late_max_s": 0.5, "memory_free_bytes": 5}
-    said = verdict(
+    result = verdict(
         run_with(changed({-2: busy, -1: busy}), details={"relay": {"late_max_s": 0.5}}), GOOD
     )
-    assert said["ok"]
+    assert result["ok"]
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "sentence"),
     [
         (
             {"relay_late_max_s": 0.0345},
@@ -96,8 +96,8 @@ def test_what_nodes_use_while_they_start_does_not_count(run_with):
         ),
     ],
 )
-def test_each_shortage_is_a_sentence(run_with, row, words):
-    assert verdict(run_with(changed({3: row})), GOOD)["reasons"] == [words]
+def test_each_shortage_is_a_sentence(run_with, row, sentence):
+    assert verdict(run_with(changed({3: row})), GOOD)["reasons"] == [sentence]
 
 
 def test_one_busy_second_in_twenty_is_allowed(run_with):
@@ -108,16 +108,16 @@ def test_one_busy_second_in_twenty_is_allowed(run_with):
 
 def test_lost_packets_are_reported_with_the_time_of_the_first(run_with):
     rows = [machine_row(second, capture_dropped=3 if second >= 6 else 0) for second in range(10)]
-    said = verdict(run_with(rows, capture={"broker": {"dropped": 3}}), GOOD)
-    assert said["reasons"] == [
+    result = verdict(run_with(rows, capture={"broker": {"dropped": 3}}), GOOD)
+    assert result["reasons"] == [
         "The capture lost 3 packets on 1 links, most on broker; first 6 s into the scenario."
     ]
-    assert said["machine"]["capture_dropped"] == 3
+    assert result["machine"]["capture_dropped"] == 3
 
 
 def test_a_monitor_that_died_is_noticed(run_with):
-    said = verdict(run_with(quiet(range(-2, 4))), GOOD)
-    assert said["reasons"] == ["The machine was watched for only 4 of the 10 seconds that count."]
+    result = verdict(run_with(quiet(range(-2, 4))), GOOD)
+    assert result["reasons"] == ["The machine was watched for only 4 of the 10 seconds that count."]
 
 
 def test_a_monitor_that_was_held_up_itself_has_watched_all_the_same(run_with):
@@ -146,24 +146,24 @@ def test_rows_with_values_of_a_wrong_kind_are_left_out(run_with):
 
 def test_a_machine_without_some_values_is_judged_by_the_others(run_with):
     silent = {"cpu_idle": None, "memory_free_bytes": None, "relay_late_max_s": None}
-    said = verdict(run_with([machine_row(second, **silent) for second in range(10)]), GOOD)
-    assert said["ok"]
-    assert said["machine"]["cpu_idle_min"] is None
+    result = verdict(run_with([machine_row(second, **silent) for second in range(10)]), GOOD)
+    assert result["ok"]
+    assert result["machine"]["cpu_idle_min"] is None
 
 
 def test_without_a_scenario_the_time_from_the_first_publication_on_counts(run_with):
     published = replace(GOOD, first_published_ns=PLAYED_NS + 5 * 10**9)
     run = run_with(changed({3: STARVED, 7: STARVED}), play=None)
-    said = verdict(run, published)
-    assert said["machine"]["seconds"] == 5.0
-    assert all("2 s after the first publication" in reason for reason in said["reasons"])
-    assert len(said["reasons"]) == 2
+    result = verdict(run, published)
+    assert result["machine"]["seconds"] == 5.0
+    assert all("2 s after the first publication" in reason for reason in result["reasons"])
+    assert len(result["reasons"]) == 2
 
 
 def test_a_lab_in_which_nothing_was_published_is_not_doubted(run_with):
-    said = verdict(run_with(changed({3: STARVED}), play=None), GOOD)
-    assert said["ok"]
-    assert said["machine"]["seconds"] == 0
+    result = verdict(run_with(changed({3: STARVED}), play=None), GOOD)
+    assert result["ok"]
+    assert result["machine"]["seconds"] == 0
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_wakeups_that_are_good_enough_for_seconds_are_too_late_for_milliseconds(
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=200), st.floats(0.01, 1))
-def test_a_quantile_of_counts_is_that_of_what_was_counted(durations, share):
+def test_a_quantile_of_histograms_is_that_of_the_counted_durations(durations, share):
     histograms = [((duration, 1),) for duration in durations]
     found = quantile_s(histograms, share, [max(durations) / 1e6])
     at_most = sum(duration / 1e6 <= found for duration in durations)
@@ -192,12 +192,12 @@ def test_a_quantile_of_counts_is_that_of_what_was_counted(durations, share):
     assert below < share * len(durations)
 
 
-def test_a_quantile_of_nothing_is_unknown():
+def test_a_quantile_without_durations_is_unknown():
     assert quantile_s([], 0.99, []) is None
 
 
 @given(st.lists(st.floats(-3, 12), max_size=30))
-def test_whatever_the_times_of_rows_no_more_is_watched_than_there_are_rows(tmp_path_factory, times):
+def test_the_watched_time_never_exceeds_the_number_of_rows(tmp_path_factory, times):
     folder = tmp_path_factory.mktemp("runs") / "run"
     StarRun(sensors=1, subscribers=1).write(folder)
     write_rows(folder, [machine_row(time) for time in times])

@@ -70,7 +70,7 @@ def test_the_receivers_together_are_all_deliveries(rows):
             assert outcome["p95"] <= np.nextafter(outcome["max"], np.inf)
 
 
-def test_names_are_sorted_as_people_count():
+def test_names_are_sorted_in_natural_order():
     names = ["sensors-10", "siren", "sensors-2", "10", "a", "2"]
     assert sorted(names, key=natural) == ["2", "10", "a", "sensors-2", "sensors-10", "siren"]
 
@@ -114,7 +114,7 @@ def test_the_headline_names_the_slowest_receiver_of_the_most_urgent_level():
     assert "the slowest, at prefecture, after 7.79\u00a0s" in sentence
 
 
-def test_methods_stand_side_by_side_level_by_level_where_there_are_several():
+def test_several_methods_are_listed_side_by_side_level_by_level():
     table = deliveries([("a", 5, 1.0), ("b", 5, 4.0), ("c", 5, 3.0), ("a", 1, None)])
     methods = {"a": "preemptive", "b": "fifo", "c": "preemptive"}
     summary = {"by_method": by_method(table, methods)}

@@ -20,7 +20,7 @@ BROKERS = ("a", "b", "c")
 
 
 def published(at_s: float, took_s: float | None, origin: str = "slope", missed: int = 0):
-    """Of three subscribers, all but `missed` got it; the last of them after `took_s`."""
+    """A publication to three subscribers: all but `missed` received it, the last of them after `took_s`."""
     begin = round(at_s * S)
     done = None if missed or took_s is None else begin + round(took_s * S)
     return Published(origin, "alert", 5, begin, 3, 3 - missed, done)
@@ -34,7 +34,7 @@ def repaired(*publications: Published, events: tuple[Event, ...] = ()) -> dict:
 USUAL = [published(at, 0.2) for at in (5, 6, 7)]
 
 
-def test_a_death_that_no_publication_felt_took_no_repair():
+def test_a_death_that_affected_no_publication_took_no_repair():
     row = repaired(*USUAL, published(11, 0.3), published(30, 0.2))
     assert (row["flows"], row["flows_hit"], row["healed"], row["repair_s"]) == (1, 0, True, 0.0)
 
@@ -56,17 +56,17 @@ def test_a_publication_held_until_the_repair_shows_how_long_that_took():
     assert (row["lost"], row["repair_s"]) == (0, 5.0)
 
 
-def test_what_was_under_way_when_the_broker_died_counts():
+def test_publications_in_flight_when_the_broker_died_count():
     row = repaired(*USUAL, published(9.9, None, missed=1), published(20, 0.2))
     assert (row["lost"], row["repair_s"]) == (1, 10.2)
 
 
-def test_what_had_passed_the_dead_broker_already_does_not_end_the_repair():
+def test_a_publication_that_had_passed_the_dead_broker_does_not_end_the_repair():
     row = repaired(*USUAL, published(9.9, 0.2), published(11, 4.0), published(12, 3.5))
     assert (row["flows_hit"], row["repair_s"]) == (1, 5.0)
 
 
-def test_what_was_under_way_and_came_late_shows_that_the_death_was_felt():
+def test_a_publication_in_flight_that_arrived_late_counts_as_hit_by_the_death():
     row = repaired(*USUAL, published(9.9, 3.0), published(12.8, 0.2))
     assert (row["flows_hit"], row["lost"], row["repair_s"]) == (1, 0, 3.0)
 
@@ -75,7 +75,7 @@ def test_a_flow_that_ended_before_the_death_is_not_judged():
     assert repaired(*USUAL, published(9.9, None, missed=1))["flows"] == 0
 
 
-def test_what_was_lost_long_before_is_not_the_deaths_fault():
+def test_a_loss_long_before_the_death_is_not_attributed_to_it():
     row = repaired(*USUAL, published(8, None, missed=1), published(20, 0.2))
     assert (row["flows_hit"], row["repair_s"]) == (0, 0.0)
 
@@ -104,9 +104,9 @@ def test_logs_say_which_node_noticed_first_and_when_the_last_client_had_moved():
         Event(18 * S, "west", "connect", "c"),
     )
     row = repaired(events=events)
-    assert (row["noticed_s"], row["guests"], row["moved"], row["moved_s"]) == (1.0, 2, 2, 7.0)
+    assert (row["noticed_s"], row["clients"], row["moved"], row["moved_s"]) == (1.0, 2, 2, 7.0)
     left = repaired(events=events[:8])
-    assert (left["guests"], left["moved"], left["moved_s"]) == (2, 1, 3.0)
+    assert (left["clients"], left["moved"], left["moved_s"]) == (2, 1, 3.0)
 
 
 def test_a_broker_that_began_anew_without_having_stopped_had_died():
@@ -131,11 +131,11 @@ def test_a_broker_that_never_stopped_had_died_unless_all_were_killed():
 
 
 def test_the_manifest_names_the_brokers_that_were_killed():
-    faults = [
-        {"t_ns": 7, "action": "crash", "nodes": ["a", "slope"]},
-        {"t_ns": 9, "action": "start", "nodes": ["b"]},
+    actions = [
+        {"t_ns": 7, "action": "crash", "targets": ["a", "slope"], "details": {}},
+        {"t_ns": 9, "action": "start", "targets": ["b"], "details": {}},
     ]
-    assert deaths_in_manifest({"faults": faults}, BROKERS) == [Death("a", 7, BY_MANIFEST)]
+    assert deaths_in_manifest({"actions": actions}, BROKERS) == [Death("a", 7, BY_MANIFEST)]
     assert deaths_in_manifest({}, BROKERS) == []
 
 

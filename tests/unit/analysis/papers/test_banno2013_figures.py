@@ -9,7 +9,7 @@ import pytest
 from analysis.papers.banno2013.figures import checks, figures
 from analysis.papers.banno2013.paper import BANNO2013, drawings
 from analysis.papers.reproduction import render
-from overlay_rows import Row, banno_means
+from support.runs.overlay_rows import Row, banno_means
 
 
 def verdicts(**changed: Callable[[Row], Row]) -> list[bool | None]:
@@ -28,9 +28,9 @@ def test_figures_are_those_of_the_paper_that_need_no_time() -> None:
     path, _, load, correlation = (figure["cells"] for figure in found)
     assert len(path) == 6 * 2 * 3  # patterns, sizes; SG-TBPS by flood and search, Scribe
     assert [cell["from_node"] for cell in load[:5]] == [0, 1_000, 2_000, 3_000, 4_000]
-    said = {cell["method"]: cell["paper"]["statement"] for cell in correlation}
-    assert "correlate clearly" in said["sg-tbps"]
-    assert "hardly" in said["scribe"]
+    statements = {cell["method"]: cell["paper"]["statement"] for cell in correlation}
+    assert "correlate clearly" in statements["sg-tbps"]
+    assert "hardly" in statements["scribe"]
 
 
 def grown(row: Row) -> Row:
@@ -61,7 +61,7 @@ def test_a_check_fails_when_its_numbers_do(
     assert verdicts(**changed) == expected
 
 
-def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in checks([], [])] == [None] * 4
 
 

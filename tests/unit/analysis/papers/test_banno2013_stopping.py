@@ -27,12 +27,12 @@ def rows() -> Iterator[Row]:
             head = {"publishers": publishers, "nodes": 1_000, "t_ms": t_ms}
             sg = {**head, "method": "sg-tbps"}
             yield {**sg, "kind": "publication", "messages": spread(course(t_ms))}
-            yield {**sg, "kind": "word", "messages": spread(7.0 if t_ms == 2_050 else 0.0)}
+            yield {**sg, "kind": "topic control", "messages": spread(7.0 if t_ms == 2_050 else 0.0)}
             yield {**sg, "kind": "control", "messages": spread(60.0)}
             scribe = {**head, "method": "scribe"}
             sent = spread(course(t_ms) * 4 + 25)
             yield {**scribe, "kind": "publication", "messages": sent}
-            yield {**scribe, "kind": "word", "messages": spread(9.0)}
+            yield {**scribe, "kind": "topic control", "messages": spread(9.0)}
 
 
 def totals(loser: str | None = None) -> list[Row]:
@@ -41,7 +41,7 @@ def totals(loser: str | None = None) -> list[Row]:
             "method": method,
             "publishers": 10,
             "nodes": 1_000,
-            "owed": spread(900.0),
+            "expected": spread(900.0),
             "lost": spread(float(method == loser)),
         }
         for method in ("sg-tbps", "scribe")
@@ -60,7 +60,7 @@ def during(method: str, times: tuple[int, int], value: float) -> Callable[[Row],
     return change
 
 
-def test_all_hold_where_all_is_as_it_should_be() -> None:
+def test_all_checks_hold_where_all_is_as_it_should_be() -> None:
     assert verdicts() == [True] * 4
 
 
@@ -86,7 +86,7 @@ def test_a_lost_publication_is_reported(loser: str, which: int) -> None:
     assert verdicts(loser=loser) == expected
 
 
-def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in stopping.checks([], [])] == [None] * 4
 
 

@@ -10,8 +10,14 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.papers.tables import COLUMNS, SHEET, read_sheet, write_tables
 from analysis.spark.shipping import is_local, zip_code
-from levelling_rows import histogram_rows, moment_rows, node_rows, total_rows
-from overlay_rows import collection_rows, load_rows, load_total_rows, table_rows, topic_rows
+from support.runs.levelling_rows import histogram_rows, moment_rows, node_rows, total_rows
+from support.runs.overlay_rows import (
+    collection_rows,
+    load_rows,
+    load_total_rows,
+    table_rows,
+    topic_rows,
+)
 
 ROWS = {
     "topics": list(topic_rows()),

@@ -37,7 +37,7 @@ OF_LAB = {"lab": "real", "trial": 0, "sites": 1, "wait_ms": 500}
 
 
 def sighting(at_s: float, link: str, direction: str, dst: str, **more: Any) -> dict[str, Any]:
-    """Of a reading that is published so long after the start."""
+    """A sighting of a reading that is published this long after the start."""
     published_ns = START_NS + round(at_s * SECOND)
     return {
         "link": link,
@@ -59,7 +59,7 @@ def sighting(at_s: float, link: str, direction: str, dst: str, **more: Any) -> d
 
 
 def journey(at_s: float, **more: Any) -> list[dict[str, Any]]:
-    """From the gauge over its site's broker to the office; each link is captured, the site's link, too."""
+    """Sightings from the gauge over its site's broker to the office. All links are captured, also that of the site."""
     steps = [("gauge", "site"), ("site", "center"), ("center", "office")]
     seen = [
         sighting(at_s, link, direction, receiver, **more)
@@ -79,7 +79,7 @@ def test_readings_are_there_when_the_office_has_their_last_byte() -> None:
     ]
 
 
-def test_only_what_is_published_while_readings_count_costs_something_and_each_hop_once() -> None:
+def test_only_readings_of_the_measured_time_cost_something_and_each_hop_once() -> None:
     joined = journey(12, joined=2) + [{**row, "id": "other"} for row in journey(12, joined=2)]
     never_came = [sighting(13, "gauge", "up", "site")]
     seen = Captured(RUN, [*journey(9), *journey(11), *joined, *never_came, *journey(15)])
@@ -94,6 +94,6 @@ def test_only_what_is_published_while_readings_count_costs_something_and_each_ho
     }
 
 
-def test_gauges_are_late_by_what_is_beyond_the_whole_second() -> None:
+def test_the_lateness_of_gauges_is_their_time_beyond_the_whole_second() -> None:
     seen = Captured(RUN, [*journey(9.001), *journey(11), *journey(12.03)])
     assert seen.lateness_s() == pytest.approx([0, 0.001, 0.03])

@@ -9,7 +9,7 @@ from analysis.metrics.load import jain
 from analysis.papers.kawakami2016.figures import SENTENCES, checks, figures
 from analysis.papers.kawakami2016.paper import KAWAKAMI2016, drawings
 from analysis.papers.reproduction import render
-from overlay_rows import Row, kawakami_means
+from support.runs.overlay_rows import Row, kawakami_means
 
 Change = Callable[[Row], Row]
 
@@ -87,7 +87,7 @@ def test_a_check_names_the_other_readings_by_which_it_would_fail() -> None:
     assert worst["found"].endswith("not so if lists are read as ring")
 
 
-def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in checks([])] == [None] * len(SENTENCES)
 
 

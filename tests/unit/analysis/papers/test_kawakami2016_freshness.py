@@ -31,19 +31,19 @@ MOMENTS = st.integers(-200, 700)
 
 
 @given(st.lists(st.tuples(MOMENTS, st.integers(1, 400)), max_size=12))
-def test_it_is_what_one_finds_by_looking_at_every_moment(found: list[tuple[int, int]]) -> None:
-    """Times in hundredths of a second; each is looked at in its middle."""
+def test_the_mean_age_equals_that_of_sampling_every_moment(found: list[tuple[int, int]]) -> None:
+    """Times in hundredths of a second; each is sampled in its middle."""
     first = Reading("a", -3.0, -2.9)
     readings = [first, *(Reading("a", at / 100, (at + late) / 100) for at, late in found)]
-    looked = []
+    sampled = []
     for tick in range(500):
         now = (tick + 0.5) / 100
         newest = max(one.published_s for one in readings if one.came_s <= now)
-        looked.append(now - newest)
-    assert mean_age(readings, 0, 5) == pytest.approx(fmean(looked), abs=1e-9)
+        sampled.append(now - newest)
+    assert mean_age(readings, 0, 5) == pytest.approx(fmean(sampled), abs=1e-9)
 
 
-def test_only_what_is_published_in_the_time_has_a_delay() -> None:
+def test_only_readings_published_in_the_measured_time_have_a_delay() -> None:
     readings = [Reading("a", at, at + 0.1 * (at + 2)) for at in range(-1, 4)]
     assert delays(readings, 2) == pytest.approx([0.2, 0.3])
 

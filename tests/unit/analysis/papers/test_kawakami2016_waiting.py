@@ -12,7 +12,7 @@ from analysis.papers.kawakami2016.freshness import trials, with_twins
 from analysis.papers.kawakami2016.paper import KAWAKAMI2016, drawings
 from analysis.papers.kawakami2016.waiting import Waited
 from analysis.papers.reproduction import render
-from overlay_rows import Row, kawakami_waited
+from support.runs.overlay_rows import Row, kawakami_waited
 
 NO_NAMESPACES = "network namespaces cannot be made here"
 SIMULATED_ONLY = replace(kawakami_waited(labs=("simulated",)), runs=[], without=NO_NAMESPACES)
@@ -47,12 +47,12 @@ def test_checks_hold_where_waiting_costs_time_and_saves_messages() -> None:
         (of("real", delay_p50_s=0.3), {4}),
     ],
 )
-def test_checks_see_what_is_not_so(changed: Callable[[Row], Row], which: set[int]) -> None:
+def test_a_check_fails_when_its_numbers_do(changed: Callable[[Row], Row], which: set[int]) -> None:
     found = verdicts(kawakami_waited(changed))
     assert {place for place, ok in enumerate(found) if not ok} == which
 
 
-def test_labs_are_not_held_against_the_simulation_when_the_machine_was_too_busy() -> None:
+def test_labs_are_not_compared_with_the_simulation_when_the_machine_was_too_busy() -> None:
     busy = [{"run": "waiting-0ms-1", "fidelity": {"machine": {"ok": False}}}]
     found = waiting.checks(replace(kawakami_waited(of("real", age_s=9.0)), runs=busy))[4]
     assert found["ok"] is None
@@ -81,7 +81,7 @@ def test_a_folder_from_before_has_no_such_rows_and_no_chart() -> None:
     assert drawings(waiting.figures(Waited())) == {}
 
 
-def test_cells_stand_by_lab_and_time_to_wait_and_each_figure_has_a_chart() -> None:
+def test_cells_are_sorted_by_lab_and_waiting_time_and_each_figure_has_a_chart() -> None:
     found = waiting.figures(kawakami_waited())
     assert json.loads(json.dumps(found)) == found
     assert [(cell["lab"], cell["wait_ms"]) for cell in found[0]["cells"]] == [
@@ -118,7 +118,7 @@ def test_a_lab_is_measured_by_its_own_readings_in_the_time_that_counts() -> None
     assert (row["messages"], row["bytes"], row["line_bytes"]) == (2.0, 1_110.0, 3_000.0)
 
 
-def test_a_real_lab_stands_beside_the_simulated_one_of_its_seed() -> None:
+def test_a_real_lab_is_paired_with_the_simulated_one_of_its_seed() -> None:
     place = {"sites": 10, "wait_ms": 500}
     rows = [{"lab": "simulated", "trial": trial, **place} for trial in range(3)]
     assert with_twins(rows) == rows

@@ -9,7 +9,7 @@ import pytest
 from analysis.papers.kita2025.figures import checks, figures
 from analysis.papers.kita2025.paper import KITA2025, drawings
 from analysis.papers.reproduction import render
-from overlay_rows import Row, kita_means
+from support.runs.overlay_rows import Row, kita_means
 
 NAMES = [
     *(f"path-{priority}" for priority in range(1, 6)),
@@ -42,15 +42,15 @@ def test_every_reading_of_the_thesis_has_its_cells_at_every_priority() -> None:
     assert len(cells["ours"]) == 6 * 2 * 8
 
 
-def test_what_the_thesis_says_stands_at_the_cells_that_it_speaks_of() -> None:
+def test_each_statement_of_the_thesis_is_at_the_cells_that_it_concerns() -> None:
     cells = by_name(figures(*kita_means()))
-    said = {
+    statements = {
         (cell["method"], cell["pattern"]): cell["paper"] and cell["paper"]["statement"]
         for cell in cells["path-5"]
     }
-    assert said["sg-tbps", "a"] is None
-    assert "60 %" in said["psg-tbps", "c"]
-    assert "topics of 10" in said["psg-tbps", "d"]
+    assert statements["sg-tbps", "a"] is None
+    assert "60 %" in statements["psg-tbps", "c"]
+    assert "topics of 10" in statements["psg-tbps", "d"]
     assert {cell["paper"]["statement"] for cell in cells["path-1"] if cell["paper"]} == {
         "priority 1 is the same as SG-TBPS"
     }
@@ -72,7 +72,7 @@ def test_a_path_has_its_interval_and_its_share_of_sg_tbps() -> None:
 
 
 def scaled(value: str, factor: float, **where: Any) -> Callable[[Row], Row]:
-    """Multiplies a value in the rows that are so."""
+    """Multiply a value in the matching rows."""
 
     def change(row: Row) -> Row:
         chosen = all(row[name] == wanted for name, wanted in where.items())
@@ -122,7 +122,7 @@ def test_a_small_topic_is_no_goal_of_ours() -> None:
     assert [check["ok"] for check in checks(*kita_means(topics=change))] == [True] * 10
 
 
-def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in checks([], [])] == [None] * 10
 
 

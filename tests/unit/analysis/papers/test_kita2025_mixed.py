@@ -41,7 +41,7 @@ def verdicts(change: Callable[[Row], Row] = dict) -> list[bool | None]:
     return [check["ok"] for check in mixed.checks([change(row) for row in rows()])]
 
 
-def test_both_hold_where_there_is_room_for_a_choice() -> None:
+def test_both_checks_hold_where_methods_have_a_choice() -> None:
     assert verdicts() == [True, True]
 
 
@@ -56,7 +56,7 @@ def test_a_check_fails_when_its_numbers_do(priority: int, path: float, which: in
     assert verdicts(change) == expected
 
 
-def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in mixed.checks([])] == [None, None]
 
 

@@ -83,7 +83,7 @@ def test_figures_are_those_of_the_thesis_and_the_other_lab() -> None:
     assert {cell["tbf"]["messages"] for cell in found[-1]["cells"]} == {100}
 
 
-def test_the_thesis_numbers_stand_beside_ours_and_only_where_it_has_some() -> None:
+def test_numbers_of_the_thesis_are_beside_ours_only_where_it_has_some() -> None:
     by_number = {figure["figure"]: figure for figure in figures(measured())}
     largest = {cell["series"]: cell["paper"] for cell in by_number["table 7.1"]["cells"]}
     assert largest["default"] == {"largest_s": 622.48, "growth": 0.5}
@@ -128,7 +128,7 @@ def test_more_bytes_of_ours_are_reported_for_each_direction() -> None:
     assert verdicts(lab)[7:] == [True, False]
 
 
-def test_what_was_not_run_or_cannot_be_judged_is_neither_right_nor_wrong() -> None:
+def test_checks_that_were_not_run_or_cannot_be_judged_have_no_verdict() -> None:
     assert verdicts(measured(1)) == [True, None, True, None, None, None, True, None, None]
     assert "so few messages tell no slope" in checks(measured(1))[1]["found"]
     assert "not judged: time runs 8 times as fast" in checks(measured(1))[3]["found"]

@@ -8,8 +8,8 @@ import pytest
 from analysis.papers.ogawa.figures import checks, figures, usual_reading
 from analysis.papers.ogawa.paper import OGAWA, drawings
 from analysis.papers.reproduction import render
-from levelling_rows import USUAL, Change, ogawa_means
-from overlay_rows import Row
+from support.runs.levelling_rows import USUAL, Change, ogawa_means
+from support.runs.overlay_rows import Row
 
 ALL = 7
 
@@ -20,7 +20,7 @@ def verdicts(changed: Change | None = None) -> list[bool | None]:
 
 
 def of(when: str, give: str = "both", **values: float) -> Change:
-    """Of all readings with this `give`."""
+    """Change all readings with this `give`."""
 
     def changed(row: Row) -> Row:
         return {**row, **values} if (row["when"], row["give"]) == (when, give) else row
@@ -63,7 +63,7 @@ def test_the_largest_load_is_reported_and_not_judged() -> None:
     assert "largest load 300 and 400" in as_well["found"]
 
 
-def test_nothing_measured_is_no_verdict() -> None:
+def test_checks_without_measurements_have_no_verdict() -> None:
     assert [check["ok"] for check in checks([], {})] == [None] * ALL
 
 
@@ -114,6 +114,6 @@ def test_the_page_shows_checks_statements_and_charts() -> None:
     assert "no node has a load of 500 or more" in page
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_figures_without_rows_have_no_drawings() -> None:
     empty: Callable[[], list[Row]] = list
     assert drawings(figures(empty(), empty(), empty(), empty())) == {}

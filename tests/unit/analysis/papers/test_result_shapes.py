@@ -16,14 +16,14 @@ from analysis.papers.kita2025 import figures as kita
 from analysis.papers.kita2025 import figures as of_kita
 from analysis.papers.ogawa import figures as of_ogawa
 from analysis.papers.ogawa import figures as ogawa
-from levelling_rows import ogawa_means
-from overlay_rows import banno_means, kawakami_means, kawakami_waited, kita_means
+from support.runs.levelling_rows import ogawa_means
+from support.runs.overlay_rows import banno_means, kawakami_means, kawakami_waited, kita_means
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden" / "papers"
 
 
 def shape(value: Any) -> Any:
-    """Keys and kinds; of a list all that its members have."""
+    """The keys and types of a value; for a list, those of all its members."""
     if isinstance(value, dict):
         return {name: shape(one) for name, one in value.items()}
     if isinstance(value, list):

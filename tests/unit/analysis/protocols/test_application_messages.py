@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mqtt_writing as writing
 from analysis.errors import AnalysisError
 from analysis.protocols.application_messages import application_messages, mqtt_publications
-from mqtt_writing import MqttMessage
-from synthetic_runs import MS, START_NS, Captures, Host, Line
+from support.captures import mqtt_packets as writing
+from support.captures.mqtt_packets import MqttMessage
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host
 
 SAMPLE = Path(__file__).parents[4] / "captures" / "sample"
 SENSOR = Host("sensor", 2, "10.0.0.2")
@@ -20,21 +20,21 @@ ALERT = MqttMessage("alerts/slope", b"it moves", qos=1, packet_id=7)
 
 
 def conversation(captures: Captures, broker: Host, sensor: Host, siren: Host) -> None:
-    """The sensor publishes twice the same and once another thing; the broker passes all of it on."""
-    inward = Line(captures, sensor, broker, ports=(40000, 1883))
-    outward = Line(captures, siren, broker, ports=(40001, 1883))
-    for line, client in ((inward, sensor), (outward, siren)):
-        line.open(START_NS, b"", b"")
-        line.send(client, writing.connect(4), START_NS + MS)
-        line.send(broker, writing.connack(4), START_NS + 2 * MS)
-    said = [ALERT, MqttMessage("readings", b"17"), ALERT]
-    for place, reported in enumerate(said):
+    """The sensor publishes one message twice and another one once; the broker forwards all three."""
+    inward = Connection(captures, sensor, broker, ports=(40000, 1883))
+    outward = Connection(captures, siren, broker, ports=(40001, 1883))
+    for connection, client in ((inward, sensor), (outward, siren)):
+        connection.open(START_NS, b"", b"")
+        connection.send(client, writing.connect(4), START_NS + MS)
+        connection.send(broker, writing.connack(4), START_NS + 2 * MS)
+    publications = [ALERT, MqttMessage("readings", b"17"), ALERT]
+    for place, message in enumerate(publications):
         at_ns = START_NS + (100 + 50 * place) * MS
-        inward.send(sensor, writing.publish(4, reported), at_ns)
-        outward.send(broker, writing.publish(4, reported), at_ns + 20 * MS)
+        inward.send(sensor, writing.publish(4, message), at_ns)
+        outward.send(broker, writing.publish(4, message), at_ns + 20 * MS)
 
 
-def test_what_mqtt_brokers_pass_on_counts_once_and_has_its_publishers_time(tmp_path):
+def test_publications_forwarded_by_an_mqtt_broker_count_once_with_their_publishers_time(tmp_path):
     captures = Captures()
     conversation(captures, BROKER, SENSOR, SIREN)
     for link in ("broker", "sensor", "siren"):
@@ -49,7 +49,7 @@ def test_what_mqtt_brokers_pass_on_counts_once_and_has_its_publishers_time(tmp_p
 
 
 def test_a_broker_and_its_clients_on_one_address_are_distinguished(tmp_path):
-    """As on the loopback of one machine."""
+    """All three have the loopback address of one machine."""
     here = [Host(name, 1, "127.0.0.1") for name in ("broker", "sensor", "siren")]
     captures = Captures()
     conversation(captures, *here)
@@ -89,7 +89,7 @@ def test_folders_without_captures_are_refused(tmp_path):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_publisher_that_connects_again_loses_nothing_that_it_repeats(shared):
-    """Whether or not the broker has its address."""
+    """This holds whether or not the publisher shares the address of the broker."""
     broker, host = "10.0.0.1:1883", "10.0.0.1" if shared else "10.0.0.2"
     about = {"dup": False, "complete": True, "qos": 0, "payload_bytes": 5, "file": "one"}
     about |= {"topic": "alerts", "digest": "same", "kind": "PUBLISH"}
@@ -104,13 +104,13 @@ def test_a_publisher_that_connects_again_loses_nothing_that_it_repeats(shared):
 
 
 senders = st.sampled_from(["a:1", "b:1", "c:1"])
-said = st.tuples(senders, st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]))
+publication = st.tuples(senders, st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]))
 
 
 @settings(max_examples=200)
-@given(st.lists(said, max_size=12), st.integers(1, 3), st.booleans())
+@given(st.lists(publication, max_size=12), st.integers(1, 3), st.booleans())
 def test_any_number_of_receivers_and_files_changes_nothing(sent, receivers, twice) -> None:
-    """Publishers whose payloads are their own: the broker's copies and further captures add no message."""
+    """Each publisher has payloads of its own; the broker's copies and further captures add no message."""
     rows = []
     for place, (sender, topic, payload) in enumerate(sent):
         about = {"kind": "PUBLISH", "dup": False, "complete": True, "qos": 0, "payload_bytes": 5}

@@ -9,7 +9,7 @@ from analysis.protocols.http_upgrade import NO_UPGRADE, read_upgrade
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, Captures, Host, Line, frame
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")
@@ -25,26 +25,26 @@ DECLINED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
 MESSAGE = frame(wire.encode(wire.Message(wire.Kind.PUBLISH, topic="rain")), b"mask")
 
 
-def said(answer: bytes, mss: int = 1460) -> list[dict]:
+def totals_after(answer: bytes, mss: int = 1460) -> list[dict]:
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, mss=mss)
-    line.open(START_NS, ASKED, answer)
-    line.send(SENSOR, MESSAGE, START_NS + 100 * MS)
-    line.send(BROKER, frame(b"\xab" * 9, first=0xC2), START_NS + 120 * MS)
+    connection = Connection(captures, SENSOR, BROKER, mss=mss)
+    connection.open(START_NS, ASKED, answer)
+    connection.send(SENSOR, MESSAGE, START_NS + 100 * MS)
+    connection.send(BROKER, frame(b"\xab" * 9, first=0xC2), START_NS + 120 * MS)
     return read_link(parse(captures.pcap("broker")), PLACE).totals.to_pylist()
 
 
 @pytest.mark.parametrize("mss", [1460, 20])
 def test_if_both_ends_agree_on_compression_nothing_of_either_is_read(mss):
-    up, down = said(AGREED, mss)
+    up, down = totals_after(AGREED, mss)
     assert (up["compressed_streams"], down["compressed_streams"]) == (1, 1)
     assert down["unread_bytes"] == len(ASKED) + len(MESSAGE)
     assert up["unread_bytes"] == len(AGREED) + 11
     assert down["publish_messages"] == 0
 
 
-def test_what_was_only_offered_does_not_count():
-    up, down = said(DECLINED)
+def test_compression_that_was_only_offered_does_not_count():
+    up, down = totals_after(DECLINED)
     assert (up["compressed_streams"], down["compressed_streams"]) == (0, 0)
     assert down["publish_messages"] == 1
 

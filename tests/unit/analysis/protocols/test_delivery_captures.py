@@ -10,12 +10,22 @@ from hypothesis import strategies as st
 from analysis.captures.packets import parse
 from analysis.protocols.link import TOTALS, read_link
 from analysis.protocols.messages import LinkPlace
-from labelled_streams import STYLES, write_mixed
 from nodes.delivery import METHODS as REGISTERED
 from nodes.protocol import wire
 from nodes.protocol.labels import Form, levelled
-from scheduled_streams import chunks_of, completing, framed
-from synthetic_runs import MS, START_NS, WELL, Captures, Host, Line, Passing, frame, packet
+from support.captures.labelled_streams import STYLES, write_mixed
+from support.captures.scheduled_streams import chunks_of, completing, framed
+from support.runs.star_runs import (
+    MS,
+    START_NS,
+    WELL,
+    Captures,
+    Connection,
+    Host,
+    Passing,
+    frame,
+    packet,
+)
 
 TOWN = Host("town", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")
@@ -71,10 +81,10 @@ def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
     ]
 
 
-def opened(captures: Captures, **how: object) -> Line:
-    line = Line(captures, TOWN, BROKER, **how)
-    line.open(START_NS)
-    return line
+def opened(captures: Captures, **how: object) -> Connection:
+    connection = Connection(captures, TOWN, BROKER, **how)
+    connection.open(START_NS)
+    return connection
 
 
 def answer(captures: Captures, at_ns: int, ports: tuple[int, int], data: bytes = b"\0") -> None:
@@ -93,18 +103,18 @@ def test_no_method_is_left_out():
 @pytest.mark.parametrize(("method", "parameters"), METHODS, ids=METHOD_NAMES)
 @settings(max_examples=30, deadline=None)
 @given(wanted=contents, mss=st.sampled_from([100, 1448]), burst=st.integers(1, 6))
-def test_what_a_scheduler_sends_is_read_back_exactly(method, parameters, wanted, mss, burst):
+def test_messages_of_a_scheduler_are_read_back_exactly(method, parameters, wanted, mss, burst):
     sent = messages(wanted)
     captures = Captures()
-    line = opened(captures, mss=mss)
+    connection = opened(captures, mss=mss)
     chunks = chunks_of(method, parameters, sent, burst)
     completed = completing(method, parameters, chunks)
     arrived: dict[
         int, tuple[int, int]
-    ] = {}  # message -> when the chunk began, and when it was there
+    ] = {}  # message -> when the chunk began, and when it had arrived
     for number, data in enumerate(framed(chunks)):
         at_ns = START_NS + (100 + 10 * number) * MS
-        there_ns = line.send(BROKER, data, at_ns)
+        there_ns = connection.send(BROKER, data, at_ns)
         alone = len(completed[number]) == 1
         arrived |= dict.fromkeys(completed[number], (there_ns if alone else at_ns, there_ns))
     rows, totals = seen(captures, TOWN)
@@ -147,13 +157,13 @@ def test_every_byte_of_a_labelled_link_belongs_to_exactly_one_layer(
         return Passing(down=chance.random() >= loss, late_ns=int(chance.random() * late))
 
     captures = Captures()
-    line = opened(captures, decide=decide, mss=mss)
+    connection = opened(captures, decide=decide, mss=mss)
     sizes = [0, 10, 300, 2000]
     wanted = messages([(chance.randint(1, 5), chance.choice(sizes)) for _ in range(10)])
     writer, _ = write_mixed(chance, wanted, style, dv, b"abcd")
-    line.send(TOWN, writer.data, START_NS + 100 * MS)
+    connection.send(TOWN, writer.data, START_NS + 100 * MS)
     for number in range(4):
-        answer(captures, START_NS + (110 + number) * MS, line.ports)
+        answer(captures, START_NS + (110 + number) * MS, connection.ports)
     data = captures.pcap("broker", snaplen=snaplen)
     whole = read_link(parse(data), place(BROKER))
     for row in whole[1].to_pylist():
@@ -175,9 +185,9 @@ def test_packets_are_counted_as_the_thesis_formula_does(dv, packets):
     sent = messages([(1, data_bytes - head)])
     method = ("dmpq-pc", {"dv": dv}) if dv else ("pq-pc", {})
     captures = Captures()
-    line = opened(captures, mss=1448)
+    connection = opened(captures, mss=1448)
     for number, data in enumerate(framed(chunks_of(*method, sent))):
-        line.send(BROKER, data, START_NS + (100 + 100 * number) * MS)
+        connection.send(BROKER, data, START_NS + (100 + 100 * number) * MS)
     (row,), totals = seen(captures, TOWN)
     assert row["packets"] == packets
     assert row["pieces"] == (-(-data_bytes // dv) if dv else 1)
@@ -190,9 +200,9 @@ def test_a_packet_with_two_messages_counts_for_both_of_them():
     parts = [wire.encode(message) for message in sent]
     together = b"".join(len(part).to_bytes(2) + part for part in parts)
     captures = Captures()
-    line = opened(captures)
+    connection = opened(captures)
     label = bytes([levelled(Form.SEVERAL, 2)])
-    line.send(BROKER, frame(label + together), START_NS + 100 * MS)
+    connection.send(BROKER, frame(label + together), START_NS + 100 * MS)
     rows, totals = seen(captures, TOWN)
     assert [(row["packets"], row["pieces"]) for row in rows] == [(1, 1), (1, 1)]
     assert [row["label_bytes"] for row in rows] == [3, 2]
@@ -202,8 +212,8 @@ def test_a_packet_with_two_messages_counts_for_both_of_them():
 
 def test_answers_by_udp_are_counted_apart_from_all_other_traffic():
     captures = Captures()
-    line = opened(captures)
-    ports = line.ports
+    connection = opened(captures)
+    ports = connection.ports
     for number in range(3):
         answer(captures, START_NS + (100 + number) * MS, ports, bytes([number]))
     answer(captures, START_NS + 110 * MS, (ports[0] + 1, ports[1]))  # of no connection
@@ -211,8 +221,8 @@ def test_answers_by_udp_are_counted_apart_from_all_other_traffic():
     for host, direction, other in ((TOWN, "up", "down"), (BROKER, "down", "up")):
         _, totals = seen(captures, host)
         mine = totals[direction]
-        assert (mine["answer_packets"], mine["answers_bytes"]) == (3, 3 * 43)
+        assert (mine["udp_ack_packets"], mine["udp_acks_bytes"]) == (3, 3 * 43)
         assert (mine["datagram_packets"], mine["datagrams_bytes"]) == (2, 43 + 44)
         assert mine["wire_bytes"] == sum(mine[name] for name in LAYERS)
-        assert (totals[other]["answer_packets"], totals[other]["datagram_packets"]) == (0, 0)
+        assert (totals[other]["udp_ack_packets"], totals[other]["datagram_packets"]) == (0, 0)
         assert mine["other_packets"] == 0

@@ -50,14 +50,14 @@ def test_every_byte_of_a_joined_message_belongs_to_one_of_its_publications(
     assert int(found.header_bytes.max() - found.header_bytes.min()) <= 1
 
 
-def test_a_publication_is_there_when_the_last_byte_of_the_whole_is() -> None:
+def test_a_joined_publication_arrives_with_the_last_byte_of_the_whole_message() -> None:
     data = HANDSHAKE + framed(encode(join([reading(1), reading(2, 700), reading(3)], 9)))
     found = read(data)
     assert set(found.last_ns.tolist()) == {10 * -(-len(data) // 100)}
     assert set(found.first_ns.tolist()) == {10}
 
 
-def test_a_joined_message_that_is_cut_or_no_such_stays_what_it_is() -> None:
+def test_a_cut_or_invalid_joined_message_stays_one_message() -> None:
     whole = framed(encode(join([reading(1, 200), reading(2, 200)], 9)))
     cut = read(HANDSHAKE + whole[:-50])
     strange = read(

@@ -10,10 +10,10 @@ from analysis.protocols.chunks import BY_BITS, BY_BYTE, Role
 from analysis.protocols.messages import Messages, read_messages
 from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import Stream
-from labelled_streams import STYLES, Truth, Writer, stream_in_segments, write_mixed
 from nodes.protocol import wire
 from nodes.protocol.labels import BITS, DmpqLabel, Form, levelled
-from synthetic_runs import SWITCHED, frame
+from support.captures.labelled_streams import STYLES, Truth, Writer, stream_in_segments, write_mixed
+from support.runs.star_runs import SWITCHED, frame
 
 mixtures = st.fixed_dictionaries(
     {
@@ -66,7 +66,7 @@ def complete(found: Messages) -> set[int]:
 
 
 def test_each_label_has_its_role_and_no_other_byte_has_one():
-    labels = {int(letter) for letter in DmpqLabel}
+    labels = {int(label) for label in DmpqLabel}
     labels |= {levelled(form, level) for form in Form for level in range(1, 6)}
     assert {label for label in range(256) if BY_BYTE[label][0]} == labels | {wire.VERSION}
     assert {bits for bits in range(8) if BY_BITS[bits][0] != Role.STRANGE} == set(BITS.values())
@@ -104,7 +104,7 @@ def test_every_message_is_read_with_its_pieces_bytes_packets_and_times(how, cuts
 
 @settings(max_examples=200)
 @given(mixtures, st.data())
-def test_what_lies_before_or_after_a_hole_is_read_and_nothing_is_invented(how, data):
+def test_messages_before_and_after_a_hole_are_read_and_none_is_invented(how, data):
     writer, truths = made(**how)
     size = len(writer.data)
     low = data.draw(st.integers(0, size - 1))

@@ -12,7 +12,17 @@ from analysis.captures.packets import parse
 from analysis.protocols.link import TOTALS, read_link
 from analysis.protocols.messages import LinkPlace
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, WELL, Captures, Host, Line, Passing, arp, frame
+from support.runs.star_runs import (
+    MS,
+    START_NS,
+    WELL,
+    Captures,
+    Connection,
+    Host,
+    Passing,
+    arp,
+    frame,
+)
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")
@@ -53,15 +63,15 @@ def seen(captures: Captures, host: Host, **how) -> tuple[list[dict], dict[str, d
     return sightings.to_pylist(), {row["direction"]: row for row in totals.to_pylist()}
 
 
-def line(captures: Captures, **how) -> Line:
-    made = Line(captures, SENSOR, BROKER, **how)
-    made.open(START_NS)
-    return made
+def connect(captures: Captures, **how) -> Connection:
+    connection = Connection(captures, SENSOR, BROKER, **how)
+    connection.open(START_NS)
+    return connection
 
 
 def test_a_message_shows_up_on_the_senders_link_and_down_on_the_receivers():
     captures = Captures()
-    line(captures).send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
+    connect(captures).send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
     (up,), _ = seen(captures, SENSOR)
     (down,), _ = seen(captures, BROKER)
     assert (up["link"], up["direction"], up["src"], up["dst"]) == (
@@ -92,11 +102,11 @@ def test_a_lost_packet_that_is_sent_again_makes_the_message_late_and_counts_once
     def decide(_host: Host, number: int, _payload: bytes) -> Passing:
         return Passing(down=number not in lost)
 
-    wires = line(captures, decide=decide, mss=50)
-    lost.add(wires.packets)
+    connection = connect(captures, decide=decide, mss=50)
+    lost.add(connection.packets)
     data = frame(publish(1))
-    wires.send(SENSOR, data, START_NS + 100 * MS)
-    arrived = wires.resend(SENSOR, data[:50], len(data), START_NS + 400 * MS)
+    connection.send(SENSOR, data, START_NS + 100 * MS)
+    arrived = connection.resend(SENSOR, data[:50], len(data), START_NS + 400 * MS)
     (up,), up_totals = seen(captures, SENSOR)
     (down,), down_totals = seen(captures, BROKER)
     assert up["last_ns"] < START_NS + 200 * MS
@@ -130,12 +140,12 @@ def test_every_byte_on_a_link_belongs_to_exactly_one_layer(seed, mss, opening, l
 
     captures = Captures()
     captures.add("broker", START_NS, arp(BROKER))
-    wires = line(captures, decide=decide, mss=mss, opening_seq=opening)
+    connection = connect(captures, decide=decide, mss=mss, opening_seq=opening)
     for number in range(12):
         data = frame(publish(number, chance.randrange(400)), chance.choice([b"", b"abcd"]))
-        wires.send(SENSOR, data, START_NS + (100 + 50 * number) * MS)
+        connection.send(SENSOR, data, START_NS + (100 + 50 * number) * MS)
         if chance.random() < 0.3:
-            wires.resend(SENSOR, data, len(data), START_NS + (120 + 50 * number) * MS)
+            connection.resend(SENSOR, data, len(data), START_NS + (120 + 50 * number) * MS)
     data = captures.pcap("broker", snaplen=snaplen)
     whole = read_link(parse(data), place(BROKER))
     for row in whole[1].to_pylist():
@@ -158,7 +168,7 @@ def test_every_byte_on_a_link_belongs_to_exactly_one_layer(seed, mss, opening, l
 def test_with_loss_and_reordering_each_message_is_complete_when_its_last_missing_byte_came(
     seed, mss, opening
 ):
-    """The truth, byte by byte: a message is there when it and all before it have been seen."""
+    """Compare byte by byte: a message has arrived when its bytes and all bytes before them have been seen."""
     chance = random.Random(seed)
     first_seen: dict[int, int] = {}
     position = 0
@@ -168,8 +178,8 @@ def test_with_loss_and_reordering_each_message_is_complete_when_its_last_missing
         return decision
 
     decision = WELL
-    wires = line(captures, decide=decide, mss=mss, opening_seq=opening)
-    position = wires.sent["sensor"]
+    connection = connect(captures, decide=decide, mss=mss, opening_seq=opening)
+    position = connection.sent["sensor"]
     ends: dict[int, int] = {}
     pieces: list[tuple[int, bytes]] = []
     for number in range(8):
@@ -184,8 +194,8 @@ def test_with_loss_and_reordering_each_message_is_complete_when_its_last_missing
             decision = Passing(
                 down=again == 1 or chance.random() > 0.2, late_ns=chance.randrange(30) * MS
             )
-            wires.sent["sensor"] = at
-            when = wires.send(SENSOR, piece, moment + again * 100 * MS)
+            connection.sent["sensor"] = at
+            when = connection.send(SENSOR, piece, moment + again * 100 * MS)
             if decision.down:
                 for byte in range(at, at + len(piece)):
                     first_seen[byte] = min(when, first_seen.get(byte, when))
@@ -208,9 +218,9 @@ def test_with_loss_and_reordering_each_message_is_complete_when_its_last_missing
 
 def test_a_new_connection_on_the_same_ports_is_a_stream_of_its_own():
     captures = Captures()
-    first = line(captures)
+    first = connect(captures)
     first.send(SENSOR, frame(publish(1)), START_NS + 100 * MS)
-    second = Line(captures, SENSOR, BROKER, opening_seq=777_777)
+    second = Connection(captures, SENSOR, BROKER, opening_seq=777_777)
     second.open(START_NS + 1000 * MS)
     second.send(SENSOR, frame(publish(2)), START_NS + 1100 * MS)
     rows, totals = seen(captures, BROKER)
@@ -221,10 +231,10 @@ def test_a_new_connection_on_the_same_ports_is_a_stream_of_its_own():
 
 def test_openings_and_closings_that_are_repeated_count_as_sent_again():
     captures = Captures()
-    wires = line(captures)
-    wires._pass(SENSOR, START_NS + 50 * MS, 0x02, b"", -1)
-    wires.close(SENSOR, START_NS + 60 * MS)
-    wires.close(SENSOR, START_NS + 70 * MS)
+    connection = connect(captures)
+    connection._pass(SENSOR, START_NS + 50 * MS, 0x02, b"", -1)
+    connection.close(SENSOR, START_NS + 60 * MS)
+    connection.close(SENSOR, START_NS + 70 * MS)
     _, totals = seen(captures, SENSOR)
     assert totals["up"]["retransmitted_packets"] == 2
 
@@ -232,11 +242,11 @@ def test_openings_and_closings_that_are_repeated_count_as_sent_again():
 def test_control_messages_acknowledgements_and_arp_have_their_own_counts():
     captures = Captures()
     captures.add("sensor", START_NS, arp(SENSOR))
-    wires = line(captures)
-    wires.send(
+    connection = connect(captures)
+    connection.send(
         SENSOR, frame(wire.encode(wire.Message(wire.Kind.HELLO)), b"mask"), START_NS + 90 * MS
     )
-    wires.acknowledge(SENSOR, START_NS + 95 * MS)
+    connection.acknowledge(SENSOR, START_NS + 95 * MS)
     rows, totals = seen(captures, SENSOR)
     up = totals["up"]
     assert [row["kind"] for row in rows] == ["HELLO"]
@@ -247,9 +257,9 @@ def test_control_messages_acknowledgements_and_arp_have_their_own_counts():
 
 def test_packets_that_were_cut_by_the_capture_still_give_messages_their_times():
     captures = Captures()
-    wires = line(captures)
-    wires.send(SENSOR, frame(publish(1, 1000)), START_NS + 100 * MS)
-    wires.send(SENSOR, frame(publish(2, 1000)), START_NS + 110 * MS)
+    connection = connect(captures)
+    connection.send(SENSOR, frame(publish(1, 1000)), START_NS + 100 * MS)
+    connection.send(SENSOR, frame(publish(2, 1000)), START_NS + 110 * MS)
     packets = parse(captures.pcap("broker", snaplen=150))
     sightings, *_ = read_link(packets, place(BROKER))
     assert [row["complete"] for row in sightings.to_pylist()] == [True, True]
@@ -258,10 +268,10 @@ def test_packets_that_were_cut_by_the_capture_still_give_messages_their_times():
 
 def test_an_address_that_no_node_has_is_shown_as_it_is():
     captures = Captures()
-    stranger = Host("stranger", 99, "10.77.9.9")
-    wires = Line(captures, stranger, BROKER)
-    wires.open(START_NS)
-    wires.send(stranger, frame(publish(1)), START_NS + 100 * MS)
+    unknown = Host("unknown", 99, "10.77.9.9")
+    connection = Connection(captures, unknown, BROKER)
+    connection.open(START_NS)
+    connection.send(unknown, frame(publish(1)), START_NS + 100 * MS)
     (row,), _ = seen(captures, BROKER)
     assert row["src"] == "10.77.9.9"
 
@@ -269,8 +279,8 @@ def test_an_address_that_no_node_has_is_shown_as_it_is():
 @given(st.binary(max_size=400))
 def test_packets_with_any_content_never_stop_the_reading(noise):
     captures = Captures()
-    wires = line(captures)
-    wires.send(SENSOR, noise, START_NS + 100 * MS)
+    connection = connect(captures)
+    connection.send(SENSOR, noise, START_NS + 100 * MS)
     captures.add("broker", START_NS, noise)
     _, totals = seen(captures, BROKER)
     for row in totals.values():
@@ -288,21 +298,21 @@ def test_an_empty_capture_gives_two_rows_of_zeros():
 @pytest.mark.parametrize("kind", list(wire.Kind))
 def test_every_kind_of_message_has_its_name(kind):
     captures = Captures()
-    line(captures).send(SENSOR, frame(wire.encode(wire.Message(kind))), START_NS + 90 * MS)
+    connect(captures).send(SENSOR, frame(wire.encode(wire.Message(kind))), START_NS + 90 * MS)
     (row,), _ = seen(captures, SENSOR)
     assert row["kind"] == kind.name
 
 
-def test_what_a_dying_node_never_got_through_is_not_missing_from_the_capture():
+def test_bytes_that_a_dying_node_could_not_send_are_not_missing_from_the_capture():
     captures = Captures()
-    made = line(captures, mss=400)
-    made.decide = lambda *_: Passing(up=False)
-    made.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
-    made.decide = lambda *_: WELL
-    made.send(SENSOR, frame(publish(2), b"mask"), START_NS + 101 * MS)
+    connection = connect(captures, mss=400)
+    connection.decide = lambda *_: Passing(up=False)
+    connection.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
+    connection.decide = lambda *_: WELL
+    connection.send(SENSOR, frame(publish(2), b"mask"), START_NS + 101 * MS)
     _, dead = seen(captures, SENSOR)
     assert dead["up"]["missing_bytes"] == 0
-    made.acknowledge(BROKER, START_NS + 150 * MS)
+    connection.acknowledge(BROKER, START_NS + 150 * MS)
     _, alive = seen(captures, SENSOR)
     assert alive["up"]["missing_bytes"] == len(frame(publish(1), b"mask"))
 
@@ -310,11 +320,11 @@ def test_what_a_dying_node_never_got_through_is_not_missing_from_the_capture():
 @pytest.mark.parametrize("flags", [0, wire.CUSTODY, wire.CUSTODY | wire.REPEATED])
 def test_a_publication_behind_a_gap_is_read_whatever_its_flags(flags):
     captures = Captures()
-    made = line(captures)
-    made.decide = lambda *_: Passing(up=False)
-    made.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
-    made.decide = lambda *_: WELL
+    connection = connect(captures)
+    connection.decide = lambda *_: Passing(up=False)
+    connection.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
+    connection.decide = lambda *_: WELL
     message = wire.Message(wire.Kind.PUBLISH, flags=flags, topic="alert", routing=b"\1")
-    made.send(SENSOR, frame(wire.encode(message), b"mask"), START_NS + 101 * MS)
+    connection.send(SENSOR, frame(wire.encode(message), b"mask"), START_NS + 101 * MS)
     (row,), _ = seen(captures, SENSOR)
     assert row["flags"] == flags | wire.ROUTED

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scapy.contrib.mqtt import MQTT, MQTTConnect, MQTTPublish
 from scapy.packet import raw
 
-import mqtt_writing as writing
 from analysis.captures.packets import parse
 from analysis.protocols.link import TOTALS, LinkRead, read_link
 from analysis.protocols.messages import LinkPlace
 from analysis.protocols.mqtt import read_head, read_length, read_publication
-from mqtt_writing import MqttMessage
-from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
+from support.captures import mqtt_packets as writing
+from support.captures.mqtt_packets import MqttMessage
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, Passing, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")
@@ -46,15 +46,15 @@ def publications(draw):
     )
 
 
-def plain_line(captures: Captures, **how) -> Line:
-    made = Line(captures, SENSOR, BROKER, ports=(40000, 1883), **how)
-    made.open(START_NS, b"", b"")
-    return made
+def plain_connection(captures: Captures, **how) -> Connection:
+    connection = Connection(captures, SENSOR, BROKER, ports=(40000, 1883), **how)
+    connection.open(START_NS, b"", b"")
+    return connection
 
 
 def captured(data: bytes, mss: int = 1460, **how) -> LinkRead:
     captures = Captures()
-    plain_line(captures, mss=mss).send(SENSOR, data, START_NS + 100 * MS)
+    plain_connection(captures, mss=mss).send(SENSOR, data, START_NS + 100 * MS)
     return read_link(parse(captures.pcap("broker", **how)), PLACE)
 
 
@@ -115,11 +115,11 @@ def test_scapy_writes_what_we_read(sent):
 @pytest.mark.parametrize("version", [4, 5])
 def test_the_brokers_first_answer_shows_its_version(version):
     captures = Captures()
-    line = plain_line(captures)
-    line.send(SENSOR, writing.connect(version), START_NS + 100 * MS)
+    connection = plain_connection(captures)
+    connection.send(SENSOR, writing.connect(version), START_NS + 100 * MS)
     message = MqttMessage("rain", b"\0 12 mm", qos=1, packet_id=9)
     answer = writing.connack(version) + writing.suback(version) + writing.publish(version, message)
-    line.send(BROKER, answer + writing.PONG, START_NS + 110 * MS)
+    connection.send(BROKER, answer + writing.PONG, START_NS + 110 * MS)
     rows = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()
     up = [row for row in rows if row["direction"] == "up"]
     assert [row["kind"] for row in up] == ["CONNACK", "SUBACK", "PUBLISH", "PINGRESP"]
@@ -137,10 +137,10 @@ def test_a_topic_that_was_given_a_number_is_known_by_it():
 
 def test_times_are_of_the_first_byte_and_of_the_last():
     captures = Captures()
-    line = plain_line(captures, mss=100)
-    line.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
+    connection = plain_connection(captures, mss=100)
+    connection.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
     data = writing.publish(4, MqttMessage("rain", bytes(450)))
-    arrived = line.send(SENSOR, data, START_NS + 100 * MS)
+    arrived = connection.send(SENSOR, data, START_NS + 100 * MS)
     (row,) = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()[1:]
     assert (row["first_ns"], row["last_ns"]) == (START_NS + 110 * MS, arrived)
     assert row["packets"] == 5
@@ -149,13 +149,19 @@ def test_times_are_of_the_first_byte_and_of_the_last():
 def test_a_lost_packet_makes_the_publication_incomplete_and_the_next_one_is_found():
     captures = Captures()
     lost: set[int] = set()
-    line = plain_line(captures, mss=100, decide=lambda _h, n, _p: Passing(down=n not in lost))
-    line.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
-    lost.add(line.packets + 1)
-    line.send(SENSOR, writing.publish(4, MqttMessage("rain", bytes(450))), START_NS + 100 * MS)
-    lost.add(line.packets)  # the whole head of another
-    line.send(SENSOR, writing.publish(4, MqttMessage("wind", bytes(450))), START_NS + 200 * MS)
-    line.send(SENSOR, writing.publish(4, MqttMessage("snow", b"much")), START_NS + 300 * MS)
+    connection = plain_connection(
+        captures, mss=100, decide=lambda _h, n, _p: Passing(down=n not in lost)
+    )
+    connection.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
+    lost.add(connection.packets + 1)
+    connection.send(
+        SENSOR, writing.publish(4, MqttMessage("rain", bytes(450))), START_NS + 100 * MS
+    )
+    lost.add(connection.packets)  # the whole head of another
+    connection.send(
+        SENSOR, writing.publish(4, MqttMessage("wind", bytes(450))), START_NS + 200 * MS
+    )
+    connection.send(SENSOR, writing.publish(4, MqttMessage("snow", b"much")), START_NS + 300 * MS)
     read = read_link(parse(captures.pcap("broker")), PLACE)
     rows = read.mqtt.to_pylist()[1:]
     assert [(r["topic"], r["complete"]) for r in rows] == [("rain", False), ("snow", True)]
@@ -165,12 +171,12 @@ def test_a_lost_packet_makes_the_publication_incomplete_and_the_next_one_is_foun
 
 @given(st.sampled_from([4, 5]), st.lists(publications(), min_size=2, max_size=6), st.data())
 def test_a_capture_that_begins_in_the_middle_finds_the_next_publication(version, sent, data):
-    """As long as a segment begins with one."""
+    """This holds as long as a segment begins with a publication."""
     captures = Captures()
-    line = plain_line(captures)
-    line.send(SENSOR, writing.connect(version), START_NS + 50 * MS)
+    connection = plain_connection(captures)
+    connection.send(SENSOR, writing.connect(version), START_NS + 50 * MS)
     for number, message in enumerate(sent):
-        line.send(SENSOR, writing.publish(version, message), START_NS + (100 + number) * MS)
+        connection.send(SENSOR, writing.publish(version, message), START_NS + (100 + number) * MS)
     seen = data.draw(st.integers(1, len(sent)))
     captures.records["broker"] = captures.records["broker"][-seen:]
     read = read_link(parse(captures.pcap("broker")), PLACE)
@@ -183,8 +189,8 @@ def test_a_capture_that_begins_in_the_middle_finds_the_next_publication(version,
 def test_without_a_beginning_properties_are_believed_if_all_publications_can_have_them():
     message = MqttMessage("rain", b"payload", properties=writing.user_property("unit", "mm"))
     captures = Captures()
-    line = plain_line(captures)
-    line.send(SENSOR, writing.publish(5, message) * 3, START_NS + 100 * MS)
+    connection = plain_connection(captures)
+    connection.send(SENSOR, writing.publish(5, message) * 3, START_NS + 100 * MS)
     captures.records["broker"] = captures.records["broker"][-1:]
     rows = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()
     assert [row["payload_bytes"] for row in rows] == [7] * 3
@@ -193,9 +199,11 @@ def test_without_a_beginning_properties_are_believed_if_all_publications_can_hav
 def test_packets_that_the_capture_cut_have_topics_and_times_but_no_digest():
     data = writing.connect(4) + writing.publish(4, MqttMessage("rain", bytes(1000)))
     captures = Captures()
-    line = plain_line(captures)
-    line.send(SENSOR, data, START_NS + 100 * MS)
-    line.send(SENSOR, writing.publish(4, MqttMessage("wind", bytes(900))), START_NS + 110 * MS)
+    connection = plain_connection(captures)
+    connection.send(SENSOR, data, START_NS + 100 * MS)
+    connection.send(
+        SENSOR, writing.publish(4, MqttMessage("wind", bytes(900))), START_NS + 110 * MS
+    )
     read = read_link(parse(captures.pcap("broker", snaplen=120)), PLACE)
     rows = read.mqtt.to_pylist()[1:]
     assert [(r["topic"], r["complete"], r["digest"]) for r in rows] == [
@@ -215,11 +223,11 @@ def test_mqtt_in_websocket_frames_is_read_however_it_is_cut_into_frames(version,
     data = writing.conversation(version, sent)
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, ports=(40000, 9001))
-    line.open(START_NS, UPGRADE, SWITCHED)
+    connection = Connection(captures, SENSOR, BROKER, ports=(40000, 9001))
+    connection.open(START_NS, UPGRADE, SWITCHED)
     frames = b"".join(frame(piece, b"mask") for piece in pieces) + frame(b"x", b"mask", 0x89)
-    line.send(SENSOR, frames, START_NS + 100 * MS)
-    line.send(BROKER, frame(writing.connack(version)), START_NS + 120 * MS)
+    connection.send(SENSOR, frames, START_NS + 100 * MS)
+    connection.send(BROKER, frame(writing.connack(version)), START_NS + 120 * MS)
     read = read_link(parse(captures.pcap("broker")), PLACE)
     rows = [row for row in read.mqtt.to_pylist() if row["direction"] == "down"]
     found = [(r["topic"], r["digest"]) for r in rows if r["kind"] == "PUBLISH"]
@@ -261,9 +269,9 @@ def test_lengths_are_read_as_they_are_written(number, behind):
 
 def test_http_is_neither_mqtt_nor_websocket():
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, ports=(40000, 80))
+    connection = Connection(captures, SENSOR, BROKER, ports=(40000, 80))
     body = frame(b"\x01" * 60) * 50
-    line.open(START_NS, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + body)
+    connection.open(START_NS, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n" + body)
     read = read_link(parse(captures.pcap("broker")), PLACE)
     up, downward = read.totals.to_pylist()
     assert (up["unread_bytes"], downward["unread_bytes"]) == (19 + len(body), 18)
@@ -274,7 +282,7 @@ def test_http_is_neither_mqtt_nor_websocket():
 @given(st.binary(min_size=1, max_size=60))
 def test_a_stream_of_our_own_is_never_taken_for_mqtt(payload):
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER)
-    line.open(START_NS)
-    line.send(SENSOR, frame(payload, b"mask"), START_NS + 100 * MS)
+    connection = Connection(captures, SENSOR, BROKER)
+    connection.open(START_NS)
+    connection.send(SENSOR, frame(payload, b"mask"), START_NS + 100 * MS)
     assert len(read_link(parse(captures.pcap("broker")), PLACE).mqtt) == 0

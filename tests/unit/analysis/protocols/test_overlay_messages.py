@@ -11,9 +11,9 @@ from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
 from analysis.protocols.overlay_messages import CARRIED_KINDS, OVERLAY_KINDS
 from nodes.protocol import skipgraph_codec, wire
-from nodes.protocol.skipgraph_messages import Carry, Multicast, Tell, Way
+from nodes.protocol.skipgraph_messages import Carry, Multicast, Notify, Way
 from nodes.protocol.topic_messages import TopicControl, encode_control
-from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, frames
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, frame, frames
 from testbed.backends.simulated.stream_contents import _message_types
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "nodes" / "graph_messages.txt"
@@ -23,11 +23,11 @@ PLACE = LinkPlace("one", 0x0A4D0001, int.from_bytes(ONE.mac), NAMES, {1: "one", 
 
 
 def sent(data: bytes) -> list[dict]:
-    """What a capture shows of these bytes from `one` to `other`."""
+    """The messages that the analysis finds in a capture of these bytes from `one` to `other`."""
     captures = Captures()
-    line = Line(captures, ONE, OTHER)
-    line.open(START_NS)
-    line.send(ONE, data, START_NS + 100 * MS)
+    connection = Connection(captures, ONE, OTHER)
+    connection.open(START_NS)
+    connection.send(ONE, data, START_NS + 100 * MS)
     sightings, *_ = read_link(parse(captures.pcap("one")), PLACE)
     return sightings.to_pylist()
 
@@ -39,16 +39,18 @@ def overlay_message(payload: bytes, **more) -> bytes:
 @pytest.mark.parametrize("mask", [b"", b"\x81\x32\x53\x94"])
 def test_every_message_of_the_skip_graph_is_known_by_its_name(mask):
     lines = [line.split() for line in GOLDEN.read_text().splitlines()]
-    messages = [overlay_message(bytes.fromhex(reported)) for _, reported in lines]
+    messages = [overlay_message(bytes.fromhex(payload)) for _, payload in lines]
     found = sent(b"".join(frame(message, mask) for message in messages))
-    assert [OVERLAY_KINDS[row["word"]] for row in found] == [name for name, _ in lines]
+    assert [OVERLAY_KINDS[row["overlay_kind"]] for row in found] == [name for name, _ in lines]
     for row, (name, _) in zip(found, lines, strict=True):
-        assert row["saying"] == (ord("b") if name in ("Carry", "Tell", "Multicast") else None)
+        assert row["carried_kind"] == (
+            ord("b") if name in ("Carry", "Notify", "Multicast") else None
+        )
 
 
 keys = st.binary(max_size=40)
 carriers = st.one_of(
-    st.builds(Tell, st.just(encode_control(TopicControl.STOP, "rain"))),
+    st.builds(Notify, st.just(encode_control(TopicControl.STOP, "rain"))),
     st.builds(
         Carry, keys, st.just(7), st.just(1), st.just(encode_control(TopicControl.STOP, "rain"))
     ),
@@ -68,14 +70,14 @@ carriers = st.one_of(
 
 
 @given(carriers, st.binary(min_size=4, max_size=4), st.lists(st.integers(1, 200), max_size=3))
-def test_the_carried_kind_is_found_behind_any_keys_and_in_divided_messages(word, mask, cuts):
-    payload = skipgraph_codec.encode(word)
+def test_the_carried_kind_is_found_behind_any_keys_and_in_divided_messages(carrier, mask, cuts):
+    payload = skipgraph_codec.encode(carrier)
     (row,) = sent(frames(overlay_message(payload), cuts, mask))
-    assert (OVERLAY_KINDS[row["word"]], CARRIED_KINDS[row["saying"]]) == (
-        type(word).__name__,
+    assert (OVERLAY_KINDS[row["overlay_kind"]], CARRIED_KINDS[row["carried_kind"]]) == (
+        type(carrier).__name__,
         "stop",
     )
-    assert _message_types(payload) == (row["word"], row["saying"])
+    assert _message_types(payload) == (row["overlay_kind"], row["carried_kind"])
 
 
 def test_other_messages_have_no_overlay_kind_and_flags_are_kept():
@@ -83,10 +85,10 @@ def test_other_messages_have_no_overlay_kind_and_flags_are_kept():
         wire.Kind.PUBLISH, flags=wire.CUSTODY | wire.REPEATED, payload=b"\1", routing=b"\2"
     )
     (row,) = sent(frame(wire.encode(message)))
-    assert (row["word"], row["saying"], row["flags"]) == (None, None, 7)
+    assert (row["overlay_kind"], row["carried_kind"], row["flags"]) == (None, None, 7)
 
 
 def test_an_overlay_message_without_payload_has_no_kind():
     (row,) = sent(frame(overlay_message(b"")))
-    assert (row["word"], row["saying"]) == (None, None)
+    assert (row["overlay_kind"], row["carried_kind"]) == (None, None)
     assert _message_types(b"") == (None, None)

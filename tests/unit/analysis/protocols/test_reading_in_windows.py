@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mqtt_writing as writing
 from analysis.captures.packets import parse
 from analysis.protocols import connection, mqtt, stream_reader
 from analysis.protocols.link import LinkRead, LinkReader, read_link
 from analysis.protocols.messages import LinkPlace
 from analysis.streams import reassembly
-from labelled_streams import STYLES, write_mixed
-from mqtt_writing import MqttMessage
 from nodes.protocol import wire
-from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, arp, frame
+from support.captures import mqtt_packets as writing
+from support.captures.labelled_streams import STYLES, write_mixed
+from support.captures.mqtt_packets import MqttMessage
+from support.runs.star_runs import MS, START_NS, Captures, Connection, Host, Passing, arp, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")
@@ -63,7 +63,7 @@ def in_windows(found: list[bytes], cuts: list[int]) -> LinkRead:
 
 
 def plain(read: LinkRead) -> list[list[str]]:
-    """All rows of all tables, in an order of their own."""
+    """All rows of all tables, sorted."""
     return [sorted(map(repr, table.to_pylist())) for table in read]
 
 
@@ -80,7 +80,7 @@ def must_agree(captures: Captures, chance: random.Random, snaplen: int = 65535) 
 
 
 def lossy(chance: random.Random, loss: float, late: int):
-    """Loses and delays packets, but for the openings."""
+    """Lose and delay packets, except those that open a connection."""
 
     def decide(_host: Host, number: int, payload: bytes) -> Passing:
         if number < 5 or not payload:
@@ -90,9 +90,9 @@ def lossy(chance: random.Random, loss: float, late: int):
     return decide
 
 
-def again(line: Line, chance: random.Random, data: bytes, at_ns: int) -> None:
+def again(connection: Connection, chance: random.Random, data: bytes, at_ns: int) -> None:
     if chance.random() < 0.3:
-        line.resend(SENSOR, data[: line.mss], len(data), at_ns)
+        connection.resend(SENSOR, data[: connection.mss], len(data), at_ns)
 
 
 @settings(max_examples=25)
@@ -108,12 +108,14 @@ def test_our_messages(seed, style, loss, late, snaplen, skipped):
     chance = random.Random(seed)
     captures = Captures()
     captures.add("broker", START_NS, arp(BROKER))
-    line = Line(captures, SENSOR, BROKER, lossy(chance, loss, late), mss=chance.choice([90, 700]))
-    line.opening_seq = chance.choice([0, 2**32 - 900])
-    line.open(START_NS)
+    connection = Connection(
+        captures, SENSOR, BROKER, lossy(chance, loss, late), mss=chance.choice([90, 700])
+    )
+    connection.opening_seq = chance.choice([0, 2**32 - 900])
+    connection.open(START_NS)
     messages = [
         wire.Message(
-            wire.Kind.PUBLISH if chance.random() < 0.8 else wire.Kind.BEAT,
+            wire.Kind.PUBLISH if chance.random() < 0.8 else wire.Kind.HEARTBEAT,
             priority=chance.randint(1, 5),
             origin=2,
             message_id=number,
@@ -129,9 +131,9 @@ def test_our_messages(seed, style, loss, late, snaplen, skipped):
         parts = [frame(wire.encode(message), b"abcd") for message in messages]
     for number, part in enumerate(parts):
         at_ns = START_NS + (100 + 9 * number) * MS
-        line.send(SENSOR, part, at_ns)
-        again(line, chance, part, at_ns + 5 * MS)
-        line.acknowledge(BROKER, at_ns + 6 * MS)
+        connection.send(SENSOR, part, at_ns)
+        again(connection, chance, part, at_ns + 5 * MS)
+        connection.acknowledge(BROKER, at_ns + 6 * MS)
     captures.records["broker"] = sorted(captures.records["broker"], key=lambda r: r[0])[skipped:]
     whole = must_agree(captures, chance, snaplen)
     if not (loss or skipped) and snaplen > 130:
@@ -149,8 +151,10 @@ def test_our_messages(seed, style, loss, late, snaplen, skipped):
 def test_mqtt(seed, version, loss, skipped, framed):
     chance = random.Random(seed)
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, lossy(chance, loss, 0), mss=chance.choice([90, 700]))
-    line.open(START_NS, ASKED if framed else b"", ANSWERED if framed else b"")
+    connection = Connection(
+        captures, SENSOR, BROKER, lossy(chance, loss, 0), mss=chance.choice([90, 700])
+    )
+    connection.open(START_NS, ASKED if framed else b"", ANSWERED if framed else b"")
     sent = [writing.connect(version)]
     sent += [
         writing.publish(
@@ -166,8 +170,8 @@ def test_mqtt(seed, version, loss, skipped, framed):
     ]
     for number, packet in enumerate(sent):
         data = frame(packet, b"abcd") if framed else packet
-        line.send(SENSOR, data, START_NS + (100 + 9 * number) * MS)
-        again(line, chance, data, START_NS + (105 + 9 * number) * MS)
+        connection.send(SENSOR, data, START_NS + (100 + 9 * number) * MS)
+        again(connection, chance, data, START_NS + (105 + 9 * number) * MS)
     captures.records["broker"] = sorted(captures.records["broker"], key=lambda r: r[0])[skipped:]
     whole = must_agree(captures, chance)
     if not loss and not skipped:
@@ -177,11 +181,11 @@ def test_mqtt(seed, version, loss, skipped, framed):
 @settings(max_examples=20)
 @given(st.integers(0, 2**32), st.booleans())
 def test_bytes_that_mean_nothing(seed, from_start):
-    """Among them what looks like frames, or like MQTT."""
+    """Some of the bytes look like WebSocket frames or like MQTT."""
     chance = random.Random(seed)
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, mss=chance.choice([90, 700]))
-    line.open(START_NS, *([b"", b""] if chance.random() < 0.5 else []))
+    connection = Connection(captures, SENSOR, BROKER, mss=chance.choice([90, 700]))
+    connection.open(START_NS, *([b"", b""] if chance.random() < 0.5 else []))
     hints = [
         b"\x82\x85",
         b"\xc2\x10P",
@@ -192,7 +196,7 @@ def test_bytes_that_mean_nothing(seed, from_start):
     ]
     for number in range(12):
         parts = [chance.choice([chance.choice(hints), chance.randbytes(60)]) for _ in range(9)]
-        line.send(SENSOR, b"".join(parts), START_NS + (100 + number) * MS)
+        connection.send(SENSOR, b"".join(parts), START_NS + (100 + number) * MS)
     if not from_start:
         captures.records["broker"] = captures.records["broker"][6:]
     must_agree(captures, chance)
@@ -202,13 +206,13 @@ def test_ports_that_are_used_again():
     chance = random.Random(1)
     captures = Captures()
     for number in range(3):
-        line = Line(captures, SENSOR, BROKER, opening_seq=1000 + 500_000 * number)
-        line.open(START_NS + number * 200_000 * MS)
+        connection = Connection(captures, SENSOR, BROKER, opening_seq=1000 + 500_000 * number)
+        connection.open(START_NS + number * 200_000 * MS)
         for message in range(4):
             publication = wire.Message(wire.Kind.PUBLISH, message_id=message, payload=bytes(400))
             at_ns = START_NS + (number * 200_000 + 100 + message) * MS
-            line.send(SENSOR, frame(wire.encode(publication), b"abcd"), at_ns)
-        line.close(SENSOR, START_NS + (number * 200_000 + 200) * MS)
+            connection.send(SENSOR, frame(wire.encode(publication), b"abcd"), at_ns)
+        connection.close(SENSOR, START_NS + (number * 200_000 + 200) * MS)
     whole = must_agree(captures, chance)
     assert len(whole.sightings) == 12
     assert whole.totals.to_pylist()[1]["connections"] == 3
@@ -219,15 +223,15 @@ def test_the_held_part_of_a_long_stream_does_not_grow():
     message = wire.Message(wire.Kind.PUBLISH, payload=bytes(1200))
     data = frame(wire.encode(message), b"abcd")
     captures = Captures()
-    line = Line(captures, SENSOR, BROKER, mss=len(data))
-    line.open(START_NS)
+    connection = Connection(captures, SENSOR, BROKER, mss=len(data))
+    connection.open(START_NS)
     reader = LinkReader(PLACE)
     held = []
     with small_limits():
         for window in range(40):
             for number in range(40):
                 at_ns = START_NS + (100 + 40 * window + number) * MS
-                line.send(SENSOR, data, at_ns)
+                connection.send(SENSOR, data, at_ns)
             reader.add(parse(captures.pcap("broker")))
             reader.end_window()
             captures.records.clear()

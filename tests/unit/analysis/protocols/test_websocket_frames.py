@@ -14,7 +14,7 @@ from analysis.protocols.messages import read_messages
 from analysis.protocols.websocket import scan_frames
 from analysis.streams.reassembly import Stream, reassemble
 from nodes.protocol import wire
-from synthetic_runs import SWITCHED, UPGRADE, frame, frames
+from support.runs.star_runs import SWITCHED, UPGRADE, frame, frames
 
 masks = st.one_of(st.just(b""), st.binary(min_size=4, max_size=4))
 topics = st.text(max_size=20).filter(lambda text: not text.endswith("\0"))
@@ -36,7 +36,7 @@ messages = st.builds(
 def stream_of(
     data: bytes, holes: tuple[tuple[int, int], ...] = (), from_start: bool = True
 ) -> Stream:
-    """A stream in one segment a byte range between holes; the segment that begins at n is seen at time n + 1."""
+    """A stream with one segment between two holes. The segment that begins at n is seen at time n + 1."""
     edges = [0, *itertools.chain.from_iterable(holes), len(data)]
     pieces = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
     starts = np.array([a for a, _ in pieces], np.int64)

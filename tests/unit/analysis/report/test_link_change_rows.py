@@ -26,7 +26,7 @@ def test_changes_have_their_time_from_the_scenarios_start():
     ]
 
 
-def test_what_was_set_is_said_once_if_both_directions_are_alike():
+def test_equal_settings_of_both_directions_are_written_once():
     alike = {"rate_bps": 64_000.0, "loss": 0.01}
     (row,) = rows(entry(0, "set", ["a"], shapes={"up": alike, "down": alike}))
     assert row[3] == "64 kbit/s, loss 1 %"

@@ -58,7 +58,7 @@ def test_a_cell_is_the_fullest_unit_of_its_column_and_the_fullest_links_stay(row
         assert cell["share"] == max(inside)
 
 
-def test_links_are_sorted_as_people_count():
+def test_links_are_sorted_in_natural_order():
     cells, _, _ = link_utilization.heat(table({(f"s-{n}", "up", 0): 0.1 for n in (10, 2, 1)}))
     assert [cell["line"] for cell in cells] == ["s-1 up", "s-2 up", "s-10 up"]
 

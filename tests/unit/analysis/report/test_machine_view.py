@@ -5,8 +5,8 @@ import pytest
 from analysis.inputs.machine import read_rows
 from analysis.inputs.run_folder import read_run
 from analysis.report.sections.machine import MOST_POINTS, chart_rows, machine, sentence
-from machine_rows import PLAYED_NS, machine_row, quiet, write_rows
-from synthetic_runs import StarRun
+from support.runs.machine_rows import PLAYED_NS, machine_row, quiet, write_rows
+from support.runs.star_runs import StarRun
 
 KNOWN = {
     "ok": True,

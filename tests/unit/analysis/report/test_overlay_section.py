@@ -8,12 +8,12 @@ from rich.console import Console
 from analysis.report.sections import overlay
 from testbed.cli.tables.summary import _overlay
 
-LEVEL = {"handled": 20, "passed_on": 8, "copies": 30, "again": 1, "repeated": 0, "relayed": 5}
+LEVEL = {"handled": 20, "forwarded": 8, "copies": 30, "sent_again": 1, "repeated": 0, "relayed": 5}
 REPAIR = {
     "node": "b",
     "died_ns": 3_000_000_000,
     "noticed_s": 0.5,
-    "guests": 2,
+    "clients": 2,
     "moved": 2,
     "moved_s": 1.25,
     "flows": 3,
@@ -33,7 +33,7 @@ def overlay_summary(**more: Any) -> dict[str, Any]:
         "by_broker": {
             name: {**LEVEL, "copies": copies, "relay_share": 0.25} for name, copies in BROKERS
         },
-        "control": {"bytes_per_s_per_broker": 120.0, "by_kind": {}, "by_word": {}},
+        "control": {"bytes_per_s_per_broker": 120.0, "by_kind": {}, "by_overlay_kind": {}},
         "stop_go": {"stop": 0, "go": 0, "withheld": 0},
         "paths": {},
         "repairs": [],
@@ -47,8 +47,8 @@ BROKERS = (("a", 3), ("b", 9), ("c", 6))
 def lines(**more: Any) -> str:
     console = Console(width=200)
     with console.capture() as capture:
-        for title, words in _overlay(overlay_summary(**more)):
-            console.print(title, words)
+        for title, text in _overlay(overlay_summary(**more)):
+            console.print(title, text)
     return capture.get()
 
 
@@ -62,7 +62,7 @@ def test_the_terminal_sums_up_several_brokers_in_a_line():
 
 
 @pytest.mark.parametrize(
-    ("more", "words", "cell"),
+    ("more", "sentence", "cell"),
     [
         ({}, "b died; healed after 4.00 s, 0 lost", "4.00\u00a0s"),
         ({"flows_hit": 0, "repair_s": 0.0}, "b died, and nobody felt it", "nobody felt it"),
@@ -73,9 +73,9 @@ def test_the_terminal_sums_up_several_brokers_in_a_line():
         ),
     ],
 )
-def test_a_death_is_reported_with_its_repair(more, words, cell):
+def test_a_death_is_reported_with_its_repair(more, sentence, cell):
     row = {**REPAIR, **more}
-    assert words in lines(repairs=[row])
+    assert sentence in lines(repairs=[row])
     shown = overlay.repair_row(row, 1_000_000_000)
     assert (shown["healed"], shown["when"], shown["moved"]) == (cell, "2.000\u00a0s", "2 of 2")
     assert shown["bad"] == bool(more.get("lost"))
@@ -83,9 +83,9 @@ def test_a_death_is_reported_with_its_repair(more, words, cell):
 
 def test_the_report_has_stop_and_go_only_if_they_were_sent():
     assert "Stop" not in overlay.sentence(overlay_summary())
-    said = overlay.sentence(overlay_summary(stop_go={"stop": 2, "go": 1, "withheld": 4}))
-    assert "Stop was sent 2 times, go 1 times; 4 publications were withheld." in said
-    assert "25\u00a0% was of topics that they take no part in" in said
+    text = overlay.sentence(overlay_summary(stop_go={"stop": 2, "go": 1, "withheld": 4}))
+    assert "Stop was sent 2 times, go 1 times; 4 publications were withheld." in text
+    assert "25\u00a0% was of topics that they take no part in" in text
 
 
 def test_the_busiest_broker_comes_first():

@@ -1,4 +1,4 @@
-"""The paths of messages on the map: the traffic of each line, and the path of one alert."""
+"""The paths of messages on the map: the traffic of each edge, and the path of one alert."""
 
 import re
 from collections import Counter
@@ -22,8 +22,8 @@ def node(name: str, kind: str = "sensor", router: str | None = None) -> RunNode:
 NODES = [node("a"), node("b", "broker"), node("c"), node("d", "subscriber")]
 
 
-@given(st.lists(st.tuples(st.sampled_from([*NAMES, "stranger"]), st.sampled_from(NAMES))))
-def test_a_line_counts_the_messages_of_both_directions(hops):
+@given(st.lists(st.tuples(st.sampled_from([*NAMES, "unknown"]), st.sampled_from(NAMES))))
+def test_an_edge_counts_the_messages_of_both_directions(hops):
     hops = [(src, dst) for src, dst in hops if src != dst]
     table = pa.table(
         {
@@ -31,12 +31,12 @@ def test_a_line_counts_the_messages_of_both_directions(hops):
             "dst": pa.array([dst for _, dst in hops], pa.string()),
         }
     )
-    expected = Counter(tuple(sorted(hop)) for hop in hops if "stranger" not in hop)
+    expected = Counter(tuple(sorted(hop)) for hop in hops if "unknown" not in hop)
     found = paths.ways(table, NODES)
     assert {(edge.one, edge.other): count for edge, count in found.items()} == dict(expected)
 
 
-def test_a_way_behind_a_router_counts_on_each_piece():
+def test_a_path_through_a_router_counts_on_each_of_its_edges():
     nodes = [node("a", router="r"), node("b", "broker"), node("c", router="r"), node("r", "router")]
     table = pa.table({"src": ["a", "c"], "dst": ["b", "b"]})
     assert paths.ways(table, nodes) == {
@@ -47,7 +47,7 @@ def test_a_way_behind_a_router_counts_on_each_piece():
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
-def test_lines_are_as_wide_as_they_are_used_and_never_invisible(one, other):
+def test_edges_are_as_wide_as_they_are_used_and_never_invisible(one, other):
     most = max(one, other)
     assert paths.width(most, most) == paths.WIDEST
     drawn = paths.width(min(one, other), most)
@@ -67,14 +67,14 @@ def test_the_path_of_an_alert_is_double_and_numbered_and_named_for_screen_reader
     )
 
 
-def test_numbers_of_hops_on_one_line_stand_beside_each_other():
+def test_numbers_of_hops_on_one_edge_are_drawn_beside_each_other():
     crossed = {Edge("a", "b"): 3, Edge("b", "c"): 2, Edge("b", "d"): 9}
     text = paths.draw(NODES, crossed, ["a", "b", "c", "b", "d"])
     spots = re.findall(r'class="step" cx="([^"]*)" cy="([^"]*)"', text)
     assert len(set(spots)) == len(spots) == 4
 
 
-def test_a_name_stands_on_the_other_side_of_its_only_line():
+def test_the_name_of_a_node_is_on_the_other_side_of_its_only_edge():
     place = {"hub": (300.0, 200.0), "top": (310.0, 60.0), "low": (290.0, 400.0)}
     place |= {"edge": (305.0, 20.0), "side": (60.0, 190.0)}
     edges = [Edge(name, "hub") for name in ("top", "low", "edge", "side")]

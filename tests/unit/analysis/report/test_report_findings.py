@@ -20,7 +20,7 @@ from analysis.report.sections import topology_map
 from analysis.report.sections.delay import delay_shares
 from analysis.report.sections.headline import headline_sentence
 from analysis.report.sections.topology_map import edges_of
-from synthetic_runs import StarRun
+from support.runs.star_runs import StarRun
 
 DELAY = {"n": 9, "p50": 0.3123, "p95": 0.5, "p99": 0.5, "max": 1.2345}
 
@@ -35,7 +35,7 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence", "mood"),
+    ("metrics", "sentence", "mood"),
     [
         (
             summary(9, 9),
@@ -57,8 +57,8 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
         (summary(0, 0), "Nothing was published on a topic with subscribers.", "none"),
     ],
 )
-def test_the_first_sentence_says_whether_the_alerts_got_through(said, sentence, mood):
-    text, found = headline_sentence(said)
+def test_the_first_sentence_says_whether_the_alerts_got_through(metrics, sentence, mood):
+    text, found = headline_sentence(metrics)
     assert (text.replace("\u00a0", " "), found) == (sentence, mood)
 
 
@@ -154,7 +154,9 @@ def test_a_wide_range_of_delays_is_labelled_from_end_to_end():
         {"level": "5", "delay_s": delay, "share": delay / 9} for delay in (0.15, 0.4, 2.5, 8.986)
     ]
     text = delay_shares(rows, "label")
-    labels = [word for word in re.findall(r">([^<>]+)<", text) if re.fullmatch(r"[\d.]+ m?s", word)]
+    labels = [
+        label for label in re.findall(r">([^<>]+)<", text) if re.fullmatch(r"[\d.]+ m?s", label)
+    ]
     assert labels == ["200 ms", "500 ms", "1 s", "2 s", "5 s"]
 
 
@@ -235,7 +237,7 @@ def test_each_client_is_drawn_beside_its_broker(brokers, clients, placed, data):
 
 
 def test_edges_are_drawn_once_and_only_between_nodes_of_the_lab():
-    hops = pa.table({"src": ["a", "b", "a"], "dst": ["b", "a", "stranger"]})
+    hops = pa.table({"src": ["a", "b", "a"], "dst": ["b", "a", "unknown"]})
     assert edges_of(hops, {"a", "b"}) == [topology_map.Edge("a", "b")]
 
 

@@ -23,7 +23,7 @@ def summary(late: int | None, deadline_s: float | None, delivered: int = 8) -> d
 
 
 @pytest.mark.parametrize(
-    ("said", "text"),
+    ("metrics", "text"),
     [
         (
             summary(2, 1.0),
@@ -46,8 +46,8 @@ def summary(late: int | None, deadline_s: float | None, delivered: int = 8) -> d
         ),
     ],
 )
-def test_the_tail_the_deadline_and_the_cost_are_said_in_sentences(said, text):
-    assert " ".join(headline.sentences(said)).replace("\u00a0", " ") == text
+def test_sentences_report_the_tail_the_deadline_and_the_cost(metrics, text):
+    assert " ".join(headline.sentences(metrics)).replace("\u00a0", " ") == text
 
 
 def table(rows: list[tuple[str, int, float | None, bool | None]]) -> pa.Table:
@@ -88,7 +88,7 @@ def test_deliveries_are_grouped_by_the_method_of_their_receiver(rows):
         assert row["cost"] == 1.5
 
 
-def test_the_brokers_own_link_is_not_part_of_what_a_method_cost():
+def test_the_brokers_own_link_is_not_part_of_the_cost_of_a_method():
     links = [
         {"link": "siren", "wire_bytes": 30, "payload_bytes": 20},
         {"link": "town-fifo", "wire_bytes": 50, "payload_bytes": 20},

@@ -4,7 +4,7 @@ import json
 
 from analysis.inputs.run_folder import read_run
 from analysis.report.report import commands
-from synthetic_runs import StarRun
+from support.runs.star_runs import StarRun
 
 
 def first_command(tmp_path, files: list) -> tuple[str, str]:

@@ -28,7 +28,7 @@ def result(axes: dict[str, list[str]], lost: float = 0.0, trials: int = 2) -> di
                 "lost": round(20 * lost),
                 "met": 1,
                 "unmet": {},
-                "doubted": 0,
+                "low_fidelity": 0,
             }
         )
     return {

@@ -1,4 +1,4 @@
-"""Which Java starts Spark."""
+"""The choice of the Java that starts Spark."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from analysis.spark.java import find_java, major_version, suitable
 
 
 def make_java(folder, version, release=True):
-    """A Java home that only knows its version."""
+    """A Java home whose `java` only prints its version."""
     binary = folder / "bin" / "java"
     binary.parent.mkdir(parents=True)
     binary.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
@@ -29,9 +29,9 @@ def test_spark_runs_on_17_and_from_21_on(version, good):
 
 
 @pytest.mark.parametrize("release", [True, False])
-@pytest.mark.parametrize(("said", "major"), [("17.0.15", 17), ("1.8.0_392", 8), ("25", 25)])
-def test_the_version_is_read_from_the_release_file_or_asked(tmp_path, release, said, major):
-    assert major_version(make_java(tmp_path / "java", said, release)) == major
+@pytest.mark.parametrize(("version", "major"), [("17.0.15", 17), ("1.8.0_392", 8), ("25", 25)])
+def test_the_version_is_read_from_the_release_file_or_asked(tmp_path, release, version, major):
+    assert major_version(make_java(tmp_path / "java", version, release)) == major
 
 
 def test_java_home_comes_before_the_path(tmp_path):

@@ -53,7 +53,7 @@ def test_each_statistic_is_that_of_the_trials_that_were_drawn(lists, seed):
 
 @settings(max_examples=100)
 @given(trials, trials, st.integers(0, 1000))
-def test_cliffs_delta_is_what_counting_all_pairs_gives(lists, others, seed):
+def test_cliffs_delta_equals_a_count_of_all_pairs(lists, others, seed):
     runs, rest = arrays(lists), arrays(others)
     rng = np.random.default_rng(seed)
     one, two = draws(len(runs), rng, 10), draws(len(rest), rng, 10)
@@ -111,7 +111,7 @@ def test_a_single_trial_with_many_messages_is_drawn_in_groups_that_know_as_much(
     assert found[LOST].value == pytest.approx(0.1)
 
 
-def test_where_nothing_came_nothing_is_known_but_that_all_was_lost():
+def test_trials_without_arrivals_have_no_delays_and_lost_everything():
     found = intervals([np.array([np.nan] * 3), np.array([np.nan])])
     assert found["p50"] == Interval(None, None, None)
     assert found[LOST] == Interval(1.0, 1.0, 1.0)

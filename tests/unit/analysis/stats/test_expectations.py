@@ -1,4 +1,4 @@
-"""Expectations are judged as by hand; what cannot be judged has failed."""
+"""Verdicts on expectations equal those of a count by hand; an expectation that cannot be judged has failed."""
 
 import json
 import math
@@ -136,7 +136,7 @@ def test_delays_and_losses_of_a_level_are_those_of_its_deliveries(
         ("overhead ratio != 4", False, 4),
         ("control bytes/s < 300", True, 120),
         ("retransmitted packets == 0", False, 3),
-        ("doubts == 0", False, 1),
+        ("fidelity warnings == 0", False, 1),
     ],
 )
 def test_the_whole_run_is_judged_from_its_summary(line: str, ok: bool, found: float) -> None:
@@ -151,7 +151,7 @@ def test_counts_of_deliveries() -> None:
         delivery(**LOST),
         delivery(origin="sensors-1", topic="readings", priority=1),
     ]
-    assert verdict("doubled == 2", rows)["ok"]
+    assert verdict("duplicates == 2", rows)["ok"]
     assert verdict("handed twice == 1", rows)["ok"]
     assert verdict("out of order == 1", rows)["ok"]
     assert verdict("delivered == 75%", rows)["ok"]
@@ -180,7 +180,7 @@ def test_an_expectation_without_publications_is_not_judged_and_has_failed() -> N
     assert (nothing["ok"], nothing["reason"]) == (False, "nothing of it was delivered")
 
 
-def test_each_line_is_judged_once_also_if_it_is_expected_again() -> None:
+def test_each_expectation_is_judged_once_even_if_it_is_repeated() -> None:
     table = pa.Table.from_pylist([delivery()], SCHEMA)
     more = [asdict(parse("lost == 0")), asdict(parse("level 5 lost == 0"))]
     reported = judged(run_expecting("lost == 0"), SUMMARY, table, more)
@@ -192,7 +192,7 @@ def test_a_run_of_an_older_version_expects_nothing() -> None:
     assert judged(run, SUMMARY, pa.Table.from_pylist([], SCHEMA)) == []
 
 
-def test_what_was_asked_later_is_still_answered_when_it_is_judged_again(tmp_path: Path) -> None:
+def test_expectations_added_later_are_kept_when_a_run_is_judged_again(tmp_path: Path) -> None:
     (tmp_path / "metrics").mkdir()
     pq.write_table(
         pa.Table.from_pylist([delivery()], SCHEMA), tmp_path / "metrics/deliveries.parquet"

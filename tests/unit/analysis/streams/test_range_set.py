@@ -13,7 +13,7 @@ def bytes_of(ranges: list[tuple[int, int]]) -> set[int]:
 
 
 @given(RANGES)
-def test_what_is_new_and_what_is_missing_is_as_byte_by_byte(
+def test_new_and_missing_ranges_equal_those_of_a_set_of_bytes(
     segments: list[tuple[int, int]],
 ) -> None:
     ranges, seen = RangeSet(), set[int]()

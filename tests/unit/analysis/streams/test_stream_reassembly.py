@@ -142,7 +142,7 @@ def test_sequence_numbers_do_not_wrap_after_unwrapping(steps, first):
     st.sets(st.integers(1, 13)),
     st.sampled_from([10, 5_000_000]),
 )
-def test_it_does_not_matter_where_the_windows_of_a_file_end(
+def test_a_stream_does_not_depend_on_where_the_windows_of_a_file_end(
     segments, opening, with_opening, cuts, step_ns
 ):
     """Segments added in parts, each from bytes of its own, give the stream that they give together."""
@@ -172,7 +172,7 @@ def assert_same(one, other):
     st.data(),
 )
 def test_released_bytes_are_missing_from_the_stream_only(segments, opening, moment, data):
-    """The rest is as it would have been, and so are all counts."""
+    """Releasing bytes changes neither the rest of the stream nor any count."""
     together = put_together(segments, opening, True)
     columns = as_columns(segments, opening)
     parts = Reassembly(opening)

@@ -59,7 +59,7 @@ def test_read_gives_the_bytes_from_there_on(tmp_path: Path, offset: int, size: i
     assert done.stdout == data[offset:]
 
 
-def test_who_stops_reading_sees_no_traceback(tmp_path: Path) -> None:
+def test_a_reader_that_stops_reading_sees_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(1 << 22))
     with subprocess.Popen(
         [sys.executable, "-m", "nodes", "board", "read", str(tmp_path / "big"), "0"],

@@ -56,7 +56,7 @@ def test_a_whole_file_is_read(tmp_path: Path) -> None:
         ({"up": {"cut": "yes"}}, "cut must be true or false"),
     ],
 )
-def test_what_is_wrong_is_told(change: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_setting_is_named(change: dict[str, Any], sentence: str) -> None:
     with pytest.raises(WrongInput, match=sentence):
         parse_links({**GOOD, **change})
 
@@ -81,11 +81,11 @@ def test_a_note_comes_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("alias", ["", "uplink", "{}", "[]", '{"testbed": 1}', "7"])
-def test_the_alias_of_somebody_else_is_no_note(alias: str) -> None:
+def test_a_foreign_alias_is_no_note(alias: str) -> None:
     assert read_note(alias) is None
 
 
-def test_a_path_too_long_for_the_note_is_told() -> None:
+def test_a_path_too_long_for_the_note_is_an_error() -> None:
     note = Note("/etc" + "/deep" * 40, "eth0", ("tx",), 65535, Kernel(True, True))
     with pytest.raises(WrongInput, match="too long"):
         write_note(note)

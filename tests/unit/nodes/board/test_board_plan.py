@@ -30,8 +30,8 @@ OUTER = [
 ]
 
 
-def commands(kernel: Kernel, **lines: dict[str, Any]) -> list[str]:
-    links = parse_links({"interface": "eth0", "peers": PEERS, **lines})
+def commands(kernel: Kernel, **link_settings: dict[str, Any]) -> list[str]:
+    links = parse_links({"interface": "eth0", "peers": PEERS, **link_settings})
     return [" ".join(command) for command in plan(links, "tb0", 1500, kernel).commands()]
 
 
@@ -80,7 +80,7 @@ def test_a_cut_needs_no_shaper() -> None:
     ]
 
 
-def test_where_nothing_is_asked_nothing_is_done() -> None:
+def test_no_settings_give_no_commands() -> None:
     assert commands(BOTH) == []
     assert parse_links({"interface": "eth0", "peers": PEERS}).open
     assert parse_links({"interface": "eth0", "peers": [], "up": {"rate_bps": 1e6}}).open
@@ -133,6 +133,8 @@ def test_queues_and_bursts_are_those_of_the_labs_own_links(
 @pytest.mark.parametrize("rate", [0.5, 100.0, 56e3, 100e6])
 def test_a_bucket_holds_a_whole_frame_at_any_rate(rate: float) -> None:
     (command,) = [one for one in commands(SMALL, up={"rate_bps": rate}) if "tbf" in one]
-    words = command.split()
-    assert int(words[words.index("burst") + 1]) >= 1600
-    assert int(words[words.index("limit") + 1]) >= int(words[words.index("burst") + 1])
+    arguments = command.split()
+    assert int(arguments[arguments.index("burst") + 1]) >= 1600
+    assert int(arguments[arguments.index("limit") + 1]) >= int(
+        arguments[arguments.index("burst") + 1]
+    )

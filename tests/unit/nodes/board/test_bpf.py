@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import classic_bpf
 from nodes.board.bpf import ALL, IP_DESTINATION, IP_SOURCE, MOST_PEERS, Program, as_text, peers_only
+from support.captures import classic_bpf
 
 _MOST_INSTRUCTIONS = 4096  # BPF_MAXINSNS
-_ROOM_OF_TC = 16_384 - 1024  # bytes of a message
+_TC_CAPACITY = 16_384 - 1024  # bytes of a message
 
 addresses = st.integers(0, 2**32 - 1).map(IPv4Address)
 networks = st.builds(
@@ -51,13 +51,13 @@ def test_many_peers_that_cannot_be_joined(count: int) -> None:
     assert len(programs) == -(-count // MOST_PEERS)
     for program in programs:
         assert len(program) <= _MOST_INSTRUCTIONS
-        assert len(program) * 8 < _ROOM_OF_TC
-    nobody = IPv4Address("192.0.2.1")
+        assert len(program) * 8 < _TC_CAPACITY
+    no_peer = IPv4Address("192.0.2.1")
     for peer in peers:
         address = peer.network_address
-        assert taken(programs, packet(address, nobody))
-        assert not taken(programs, packet(address + 1, nobody))
-        assert not taken(programs, packet(nobody, address))
+        assert taken(programs, packet(address, no_peer))
+        assert not taken(programs, packet(address + 1, no_peer))
+        assert not taken(programs, packet(no_peer, address))
 
 
 def test_neighbours_are_joined() -> None:
@@ -65,7 +65,7 @@ def test_neighbours_are_joined() -> None:
     assert peers_only(peers, IP_SOURCE) == peers_only([IPv4Network("10.0.0.0/24")], IP_SOURCE)
 
 
-def test_nobody_is_a_peer_of_nobody() -> None:
+def test_no_peers_match_no_packets() -> None:
     assert peers_only([], IP_SOURCE) == []
 
 

@@ -1,4 +1,4 @@
-"""The thesis' way to know that the line is free: one byte by UDP for each chunk."""
+"""The thesis' way to know that the link is free: one byte by UDP for each chunk."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from nodes.delivery.base import Needs, Scheduler
 
 
 def sender(messages: int) -> Scheduler:
-    scheduler = METHODS["pq-pc"].scheduler({"ack": "udp", "answer_timeout_s": 2.0})
+    scheduler = METHODS["pq-pc"].scheduler({"ack": "udp", "ack_timeout_s": 2.0})
     scheduler.on_link_up(1444, 0.0)
     for number in range(messages):
         scheduler.offer(bytes([number % 256]), 1, 0.0)
@@ -74,7 +74,7 @@ def test_numbers_begin_again_after_256_and_with_each_connection() -> None:
 
 
 @pytest.mark.parametrize("method", ["pq-pc", "dmpq-pc"])
-def test_what_is_needed_follows_from_the_parameters(method: str) -> None:
+def test_the_needs_of_a_method_follow_from_its_parameters(method: str) -> None:
     needs = METHODS[method].needs
     assert needs({}) == Needs(prompt_acks=True, link_model=True)
     assert needs({"ack": "udp"}) == Needs(udp_acks=True, link_model=True)

@@ -1,7 +1,7 @@
 """Emergencies that come together, as alerts of several slopes do: preemptive hands them over as fifo does.
 
 Nothing could come before them, so holding them back would gain nothing. As much as TCP's first window leaves so from
-the first message of a connection on, when nothing is known of the line.
+the first message of a connection on, when nothing is known of the link.
 """
 
 from itertools import pairwise
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.protocol.labels import form_and_level
-from simulated_line import SimulatedLine, burst, drive
+from support.nodes.simulated_link import SimulatedLink, burst, drive
 
 FIRST_WINDOW = 10 * 1448
 
@@ -20,7 +20,7 @@ FIRST_WINDOW = 10 * 1448
 def as_late_as_fifo(make: dict[str, float], sizes: list[int], at: float, reading: bool) -> None:
     before = [(0.0, bytes(300), 1)] if reading and at > 0 else []
     ours, theirs = (
-        burst(METHODS[method].scheduler({}), SimulatedLine(**make), sizes, at, before)  # type: ignore[arg-type]
+        burst(METHODS[method].scheduler({}), SimulatedLink(**make), sizes, at, before)  # type: ignore[arg-type]
         for method in ("preemptive", "fifo")
     )
     for mine, other in zip(ours, theirs, strict=True):
@@ -48,7 +48,7 @@ def test_a_burst_of_emergencies_is_as_fast_as_under_fifo(
     reading: bool,
     seed: int,
 ) -> None:
-    line = {
+    link = {
         "rate": rate,
         "there_s": one_way_s,
         "back_s": one_way_s,
@@ -57,12 +57,12 @@ def test_a_burst_of_emergencies_is_as_fast_as_under_fifo(
         "again_s": 0.2 + 2 * one_way_s,
         "seed": seed,
     }
-    as_late_as_fifo(line, sizes, at, reading)
+    as_late_as_fifo(link, sizes, at, reading)
 
 
-def test_alerts_of_three_slopes_on_the_line_of_a_siren() -> None:
-    line = SimulatedLine(10_000, 0.06, 0.06, jitter_s=0.015)
-    delays = burst(METHODS["preemptive"].scheduler({}), line, [240, 240, 240])
+def test_alerts_of_three_slopes_on_the_link_of_a_siren() -> None:
+    link = SimulatedLink(10_000, 0.06, 0.06, jitter_s=0.015)
+    delays = burst(METHODS["preemptive"].scheduler({}), link, [240, 240, 240])
     packet_s = (240 + 1 + 4 + 66) / 10_000
     assert delays[-1] == pytest.approx(0.06 + 3 * packet_s, abs=0.015)
 
@@ -79,18 +79,18 @@ def test_control_messages_are_not_held_back_either() -> None:
 
 @pytest.mark.parametrize("method", ["pq-pc", "dmpq-pc"])
 def test_the_methods_of_the_thesis_send_one_at_a_time(method: str) -> None:
-    line = SimulatedLine(10_000, 0.06, 0.06)
-    delays = burst(METHODS[method].scheduler({}), line, [240, 240, 240])
+    link = SimulatedLink(10_000, 0.06, 0.06)
+    delays = burst(METHODS[method].scheduler({}), link, [240, 240, 240])
     assert delays[-1] > 0.06 + 0.12 + 3 * 0.031  # a round trip later
 
 
 def test_a_long_emergency_keeps_tcps_first_window_under_way_and_no_more() -> None:
-    line = SimulatedLine(7_000, 0.1, 0.1)
+    link = SimulatedLink(7_000, 0.1, 0.1)
     scheduler = METHODS["preemptive"].scheduler({})
-    run = drive(scheduler, line, 10.0, offers=[(0.0, bytes(100_000), 5)])
+    run = drive(scheduler, link, 10.0, offers=[(0.0, bytes(100_000), 5)])
     handed = 0
     for at, size in run.chunks:
-        assert handed - line.acknowledged(at) < FIRST_WINDOW
+        assert handed - link.acknowledged(at) < FIRST_WINDOW
         handed += size + 4
     assert run.utilisation(0.0, 10.0) >= 0.98
 
@@ -99,7 +99,7 @@ def test_lower_levels_have_their_share_beside_a_long_emergency() -> None:
     scheduler = METHODS["preemptive"].scheduler({"share_every": 4})
     offers = [(0.0, bytes(100_000), 5), (0.0, bytes(100_000), 1)]
     given_out: list[int] = []
-    run = drive(scheduler, SimulatedLine(20_000), 3.0, offers=offers, given_out=given_out.append)
+    run = drive(scheduler, SimulatedLink(20_000), 3.0, offers=offers, given_out=given_out.append)
     assert len(run.chunks) > 30
     shares = [number for number, label in enumerate(given_out) if form_and_level(label)[1] == 1]
     assert {later - earlier for earlier, later in pairwise(shares)} == {4}

@@ -19,13 +19,13 @@ from nodes.runtime.publisher import publication
 offers = st.lists(st.tuples(st.binary(min_size=1, max_size=5000), st.integers(1, 5)), max_size=30)
 
 
-ROOM = 1444  # bytes of a WebSocket message that fill one packet toward a client, MTU 1500
+PACKET_PAYLOAD = 1444  # bytes of a WebSocket message that fill one packet toward a client, MTU 1500
 
 
 def both_sides(method: str, now: float = 0.0) -> tuple[Scheduler, Assembler]:
     """A link that is up, and its other end."""
     scheduler = METHODS[method].scheduler({})
-    scheduler.on_link_up(ROOM, now)
+    scheduler.on_link_up(PACKET_PAYLOAD, now)
     return scheduler, METHODS[method].assembler({})
 
 
@@ -35,7 +35,7 @@ def arriving(assembler: Assembler, chunks: list[Chunk]) -> list[bytes]:
 
 
 def drain(scheduler: Scheduler, now: float = 0.0, most: int = 100_000) -> list[Chunk]:
-    """All chunks, as over a line that takes everything at once; time passes where the method waits for it."""
+    """All chunks, as over a link that accepts everything at once; time passes where the method waits for it."""
     chunks: list[Chunk] = []
     for _ in range(most):
         chunk = scheduler.next_chunk(now)
@@ -45,7 +45,7 @@ def drain(scheduler: Scheduler, now: float = 0.0, most: int = 100_000) -> list[C
             return chunks
         else:
             deadline = scheduler.next_deadline()
-            assert deadline is not None, "messages wait, and nothing will ever move them"
+            assert deadline is not None, "messages wait, but the scheduler has no deadline"
             now = max(now, deadline)
         scheduler.on_progress(0, now)
     raise AssertionError("the queue never became empty")
@@ -54,7 +54,7 @@ def drain(scheduler: Scheduler, now: float = 0.0, most: int = 100_000) -> list[C
 @pytest.mark.parametrize("method", METHODS)
 @given(messages=offers)
 @settings(deadline=None)
-def test_what_was_offered_arrives_exactly_once_and_whole(
+def test_offered_messages_arrive_exactly_once_and_whole(
     method: str, messages: list[tuple[bytes, int]]
 ) -> None:
     scheduler, assembler = both_sides(method)
@@ -81,7 +81,7 @@ def test_messages_of_one_priority_keep_their_order(
 @pytest.mark.parametrize("method", METHODS)
 @given(messages=offers, sent=st.integers(0, 40))
 @settings(deadline=None)
-def test_a_broken_link_loses_only_what_had_left(
+def test_a_broken_link_loses_only_messages_that_had_left(
     method: str, messages: list[tuple[bytes, int]], sent: int
 ) -> None:
     scheduler, before = both_sides(method)
@@ -94,7 +94,7 @@ def test_a_broken_link_loses_only_what_had_left(
         scheduler.on_progress(0, 0.0)
     scheduler.next_chunk(0.0)  # given out, never with the kernel
     scheduler.on_link_lost(0.0)
-    scheduler.on_link_up(ROOM, 0.0)
+    scheduler.on_link_up(PACKET_PAYLOAD, 0.0)
     after = METHODS[method].assembler({})
     arrived += arriving(after, drain(scheduler))
     assert sorted(arrived) == sorted(data for data, _ in messages)
@@ -166,14 +166,14 @@ def test_control_messages_go_with_their_connection_and_publications_stay(
         scheduler.next_chunk(0.0)
     scheduler.on_link_lost(0.0)
     assert scheduler.queued == Queued(1, 5)
-    scheduler.on_link_up(ROOM, 0.0)
+    scheduler.on_link_up(PACKET_PAYLOAD, 0.0)
     assert arriving(assembler, drain(scheduler)) == [b"alert"]
 
 
 @pytest.mark.parametrize("method", METHODS)
 @given(messages=offers, sent=st.integers(0, 10))
 @settings(deadline=None)
-def test_between_two_connections_what_somebody_else_keeps_can_be_withdrawn(
+def test_messages_kept_by_the_core_can_be_withdrawn_between_two_connections(
     method: str, messages: list[tuple[bytes, int]], sent: int
 ) -> None:
     scheduler, before = both_sides(method)
@@ -194,6 +194,6 @@ def test_between_two_connections_what_somebody_else_keeps_can_be_withdrawn(
     scheduler.withdraw(lambda data: data[0] % 2 == 0)
     staying = [data for data in left if data[0] % 2 == 1]
     assert scheduler.queued == Queued(len(staying), sum(map(len, staying)))
-    scheduler.on_link_up(ROOM, 0.0)
+    scheduler.on_link_up(PACKET_PAYLOAD, 0.0)
     after = METHODS[method].assembler({})
     assert sorted(arriving(after, drain(scheduler))) == sorted(staying)

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from delivery_model import STEPS, DeliveryModel
 from nodes.delivery.base import Chunk
 from nodes.protocol.labels import DMPQ_LABELS, DmpqLabel, form_and_level
+from support.nodes.delivery_model import STEPS, DeliveryModel
 
 URGENT_LETTERS = {DmpqLabel.URGENT, DmpqLabel.URGENT_PIECE, DmpqLabel.URGENT_LAST}
 SHARE_EVERY = 4
@@ -23,7 +23,7 @@ class WholeMessagesModel(DeliveryModel):
 class AnsweredModel(WholeMessagesModel):
     """pq-pc with answers by UDP, of which some are lost."""
 
-    parameters: ClassVar = {"ack": "udp", "answer_timeout_s": 0.2}
+    parameters: ClassVar = {"ack": "udp", "ack_timeout_s": 0.2}
 
 
 class TwoClassesModel(DeliveryModel):

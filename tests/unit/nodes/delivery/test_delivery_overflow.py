@@ -18,7 +18,7 @@ def full(method: str) -> Scheduler:
 
 
 @pytest.mark.parametrize("method", URGENT_FIRST)
-def test_the_newest_of_the_lowest_level_makes_room(method: str) -> None:
+def test_the_newest_message_of_the_lowest_level_is_evicted(method: str) -> None:
     reason = "made room for a message of level 5"
     assert full(method).offer(b"e" * 30, 5, 0.0) == (Dropped(b"c" * 30, 1, reason),)
     assert full(method).offer(b"e" * 70, 5, 0.0) == (
@@ -47,7 +47,7 @@ def test_even_an_emergency_is_returned_when_it_cannot_be_kept() -> None:
 
 @pytest.mark.parametrize("method", URGENT_FIRST)
 @pytest.mark.parametrize("given_out_only", [True, False])
-def test_what_has_begun_to_leave_stays(method: str, given_out_only: bool) -> None:
+def test_a_message_that_is_partly_sent_is_not_evicted(method: str, given_out_only: bool) -> None:
     scheduler = METHODS[method].scheduler({"limit_bytes": 5000})
     scheduler.on_link_up(1444, 0.0)
     scheduler.offer(b"a" * 4000, 1, 0.0)

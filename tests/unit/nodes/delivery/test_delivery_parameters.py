@@ -12,8 +12,8 @@ WRONG = [
     ("pq-pc", "urgent_from", None, "urgent_from is None; it takes a whole number, 2 to 5"),
     ("pq-pc", "ack", "tcp", "ack is 'tcp'; it takes kernel or udp"),
     ("pq-pc", "ack", ["udp"], "it takes kernel or udp"),
-    ("pq-pc", "answer_timeout_s", 0, "answer_timeout_s is 0; it takes seconds, more than 0"),
-    ("pq-pc", "answer_timeout_s", "1s", "it takes seconds"),
+    ("pq-pc", "ack_timeout_s", 0, "ack_timeout_s is 0; it takes seconds, more than 0"),
+    ("pq-pc", "ack_timeout_s", "1s", "it takes seconds"),
     ("pq-pc", "dv", 1443, "pq-pc has no parameter 'dv'"),
     ("dmpq-pc", "dv", 0, "dv is 0; it takes auto or a whole number of bytes, 1 or more"),
     ("dmpq-pc", "dv", "mtu", "it takes auto or a whole number of bytes"),
@@ -44,7 +44,7 @@ def test_a_wrong_parameter_is_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [
-        ("pq-pc", {"urgent_from": 2, "ack": "udp", "answer_timeout_s": 0.5, "limit_bytes": 9}),
+        ("pq-pc", {"urgent_from": 2, "ack": "udp", "ack_timeout_s": 0.5, "limit_bytes": 9}),
         ("dmpq-pc", {"dv": "auto", "label": "opcode", "urgent_from": 5, "ack": "kernel"}),
         ("preemptive", {"piece_s": 0.15, "min_piece": 100, "share_every": 0, "dv": 1443}),
     ],

@@ -4,15 +4,15 @@ import pytest
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import Scheduler
-from simulated_line import SimulatedLine, drive
+from support.nodes.simulated_link import SimulatedLink, drive
 
-ROOM, MSS, FRAME = 1444, 1448, 4
+PACKET_PAYLOAD, MSS, FRAME = 1444, 1448, 4
 SIZE = 100_000  # of a standard message of the thesis, our header included
 
 
-def up(method: str, room: int = ROOM, **parameters: object) -> Scheduler:
+def up(method: str, packet_payload: int = PACKET_PAYLOAD, **parameters: object) -> Scheduler:
     scheduler = METHODS[method].scheduler(parameters)
-    scheduler.on_link_up(room, 0.0)
+    scheduler.on_link_up(packet_payload, 0.0)
     return scheduler
 
 
@@ -45,11 +45,13 @@ def test_the_packets_of_a_divided_message_are_those_of_the_thesis(dv: int, packe
     assert sum(len(data) - 1 for data in chunks) == SIZE
 
 
-@pytest.mark.parametrize(("room", "label", "dv"), [(1444, "byte", 1443), (1440, "opcode", 1440)])
-def test_dv_from_the_line_fills_one_packet(room: int, label: str, dv: int) -> None:
-    scheduler = up("dmpq-pc", room, label=label)
+@pytest.mark.parametrize(
+    ("packet_payload", "label", "dv"), [(1444, "byte", 1443), (1440, "opcode", 1440)]
+)
+def test_dv_from_the_link_fills_one_packet(packet_payload: int, label: str, dv: int) -> None:
+    scheduler = up("dmpq-pc", packet_payload, label=label)
     scheduler.offer(bytes(2 * dv + 1), 1, 0.0)
-    assert [len(data) for data in take_all(scheduler)][:2] == [room, room]
+    assert [len(data) for data in take_all(scheduler)][:2] == [packet_payload, packet_payload]
     scheduler.offer(bytes(dv), 1, 0.0)
     assert len(take_all(scheduler)) == 1, "as long as dv is not divided"
 
@@ -124,7 +126,7 @@ def test_a_piece_takes_at_most_its_time_and_fills_packets_where_it_can(
     scheduler = METHODS["preemptive"].scheduler({"limit_bytes": 10**9})
     until = max(3.0, 40_000 / rate)
     enough = int(rate * until / 500_000) + 2
-    run = drive(scheduler, SimulatedLine(rate), until, offers=[(0.0, bytes(500_000), 1)] * enough)
+    run = drive(scheduler, SimulatedLink(rate), until, offers=[(0.0, bytes(500_000), 1)] * enough)
     lengths = [size - 1 for at, size in run.chunks if at > until / 2]
     usual = sorted(lengths)[len(lengths) // 2]
     assert least <= usual <= most
@@ -133,7 +135,7 @@ def test_a_piece_takes_at_most_its_time_and_fills_packets_where_it_can(
 def test_an_emergency_is_not_cut_finer_than_packets() -> None:
     scheduler = METHODS["preemptive"].scheduler({})
     offers = [(0.0, bytes(9_000), 1), (8.0, bytes(1_400), 5)]
-    run = drive(scheduler, SimulatedLine(1_000), 15.0, offers=offers)
+    run = drive(scheduler, SimulatedLink(1_000), 15.0, offers=offers)
     assert 1_401 in [size for _, size in run.chunks]
 
 
@@ -152,7 +154,7 @@ def test_small_messages_that_wait_leave_together_but_emergencies_alone() -> None
         scheduler.offer(bytes(100), 2, 0.0)
     lengths = [len(data) for data in take_all(scheduler)]
     assert lengths == [1 + 14 * 102, 1 + 6 * 102]
-    assert max(lengths) <= ROOM
+    assert max(lengths) <= PACKET_PAYLOAD
 
 
 def test_an_interrupted_message_begins_anew_on_the_next_connection() -> None:
@@ -161,6 +163,6 @@ def test_an_interrupted_message_begins_anew_on_the_next_connection() -> None:
         scheduler.offer(b"123456", 1, 0.0)
         assert take(scheduler) == whole
         scheduler.on_link_lost(0.0)
-        assert scheduler.next_chunk(0.0) is None, "there is no line"
-        scheduler.on_link_up(ROOM, 0.0)
+        assert scheduler.next_chunk(0.0) is None, "there is no link"
+        scheduler.on_link_up(PACKET_PAYLOAD, 0.0)
         assert take(scheduler) == whole

@@ -1,4 +1,4 @@
-"""What keeps the overlay in order does not keep alerts waiting, and is not crowded out by publications."""
+"""Upkeep messages of the overlay do not delay alerts, and publications do not displace them."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def link_up(method: str, **parameters: int) -> Scheduler:
     return scheduler
 
 
-def order_on_a_busy_line(scheduler: Scheduler, method: str) -> list[bytes]:
-    """The messages in the order of their arrival; the line takes the next piece when it has nothing of the last."""
+def order_on_a_busy_link(scheduler: Scheduler, method: str) -> list[bytes]:
+    """The messages in the order of their arrival; the link takes the next piece when it has sent the last."""
     assembler = METHODS[method].assembler({})
     now, arrived = 0.0, list[bytes]()
     while scheduler.queued.messages:
@@ -45,7 +45,7 @@ def test_an_emergency_overtakes_upkeep_that_waits(method: str) -> None:
     under_way = scheduler.next_chunk(0.0)
     assert under_way is not None
     scheduler.offer(publication(5), 5, 0.0)
-    arrived = order_on_a_busy_line(scheduler, method)
+    arrived = order_on_a_busy_link(scheduler, method)
     before = arrived[: arrived.index(publication(5))]
     assert before == [data for data in row if data in under_way.data]  # no more than that
     assert len(before) < len(row)
@@ -63,7 +63,7 @@ def test_upkeep_goes_before_routine_and_among_orders_to_evacuate_in_the_order_of
     scheduler.offer(publication(4), 4, 0.0)
     scheduler.offer(upkeep(2), 1, 0.0, upkeep=True)
     scheduler.offer(b"taken", 1, 0.0, control=True)
-    assert order_on_a_busy_line(scheduler, method) == [
+    assert order_on_a_busy_link(scheduler, method) == [
         b"taken",
         upkeep(1),
         publication(4),
@@ -78,11 +78,11 @@ def test_under_fifo_it_waits_for_its_turn() -> None:
     scheduler.offer(publication(1), 1, 0.0)
     scheduler.offer(upkeep(1), 1, 0.0, upkeep=True)
     scheduler.offer(publication(5), 5, 0.0)
-    assert order_on_a_busy_line(scheduler, "fifo") == [publication(1), upkeep(1), publication(5)]
+    assert order_on_a_busy_link(scheduler, "fifo") == [publication(1), upkeep(1), publication(5)]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_queue_full_of_publications_has_room_for_upkeep_but_not_without_end(method: str) -> None:
+def test_a_queue_full_of_publications_accepts_upkeep_but_not_without_end(method: str) -> None:
     scheduler = link_up(method, limit_bytes=100)
     assert scheduler.offer(bytes(100), 4, 0.0) == ()
     assert scheduler.offer(bytes(CONTROL_BYTES), 1, 0.0, upkeep=True) == ()
@@ -91,7 +91,7 @@ def test_a_queue_full_of_publications_has_room_for_upkeep_but_not_without_end(me
 
 
 @pytest.mark.parametrize("method", URGENT_FIRST)
-def test_upkeep_makes_no_room_for_emergencies_publications_do(method: str) -> None:
+def test_publications_are_evicted_for_emergencies_but_upkeep_is_not(method: str) -> None:
     scheduler = link_up(method, limit_bytes=100)
     scheduler.offer(b"d" * 100, 4, 0.0)
     scheduler.offer(upkeep(1), 1, 0.0, upkeep=True)
@@ -112,5 +112,5 @@ def test_upkeep_goes_with_a_connection_that_breaks_and_outlives_one_that_was_clo
     scheduler.next_chunk(0.0)
     scheduler.on_link_lost(0.0, orderly=orderly)
     scheduler.on_link_up(1444, 0.0)
-    arrived = set(order_on_a_busy_line(scheduler, method))
+    arrived = set(order_on_a_busy_link(scheduler, method))
     assert arrived == {publication(5)} | ({upkeep(1), b"taken"} if orderly else set())

@@ -35,10 +35,10 @@ from nodes.protocol.wire import (
 
 ME = Station("c1", 3, (BrokerName("b1", 1), BrokerName("b2", 2)))
 STAR = reliability_settings("star", {})
-QUIET = ReliabilitySettings(beat_s=None)  # custody, no heartbeats
+QUIET = ReliabilitySettings(heartbeat_s=None)  # custody, no heartbeats
 
 
-def say(kind: Kind, topic: str, payload: bytes = b"") -> Message:
+def control(kind: Kind, topic: str, payload: bytes = b"") -> Message:
     return Message(kind, origin=3, topic=topic, payload=payload)
 
 
@@ -53,7 +53,7 @@ def kept(message: Message) -> Message:
     return replace(message, flags=CUSTODY)
 
 
-def said(actions: list[Action]) -> list[Message]:
+def sent_messages(actions: list[Action]) -> list[Message]:
     return [action.message for action in actions if isinstance(action, Send)]
 
 
@@ -64,8 +64,8 @@ def test_a_subscriber_is_ready_when_all_topics_are_confirmed() -> None:
     edge = Edge(ME, STAR, ("rain", "tilt"))
     assert not edge.ready
     assert edge.on_link_up("b1", 0) == [
-        Send("b1", say(Kind.SUBSCRIBE, "rain")),
-        Send("b1", say(Kind.SUBSCRIBE, "tilt")),
+        Send("b1", control(Kind.SUBSCRIBE, "rain")),
+        Send("b1", control(Kind.SUBSCRIBE, "tilt")),
     ]
     edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 1)
     assert not edge.ready
@@ -80,7 +80,7 @@ def test_a_sensor_is_ready_when_connected() -> None:
     assert edge.ready
 
 
-def test_in_a_star_a_break_changes_nothing_but_that_it_subscribes_again() -> None:
+def test_in_a_star_a_client_only_subscribes_again_after_a_broken_link() -> None:
     edge = Edge(ME, STAR, ("rain",))
     edge.on_link_up("b1", 0)
     edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 1)
@@ -89,12 +89,12 @@ def test_in_a_star_a_break_changes_nothing_but_that_it_subscribes_again() -> Non
     assert edge.advertise(["tilt"], 1) == []
     assert edge.on_link_down("b1", 2) == []
     assert not edge.ready
-    assert edge.on_link_up("b1", 3) == [Send("b1", say(Kind.SUBSCRIBE, "rain"))]
+    assert edge.on_link_up("b1", 3) == [Send("b1", control(Kind.SUBSCRIBE, "rain"))]
     assert not edge.ready
     assert edge.next_deadline() is None
 
 
-def test_without_custody_what_is_published_goes_to_the_home_broker_also_without_a_link() -> None:
+def test_publications_without_custody_go_to_the_last_broker_also_without_a_link() -> None:
     edge = Edge(ME, STAR)
     assert edge.publish(alert(1), 0) == [Send("b1", alert(1))]
     edge.on_link_up("b2", 1)
@@ -113,14 +113,14 @@ def test_a_publication_is_delivered_once() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.SUBSCRIBE, Kind.OVERLAY, Kind.MISSED, Kind.ADVERTISE])
-def test_what_only_a_broker_is_told_is_refused(kind: Kind) -> None:
+def test_messages_meant_for_brokers_are_refused(kind: Kind) -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     (action,) = edge.on_message("b1", Message(kind, topic="rain"), 1)
     assert isinstance(action, Refuse)
 
 
-def test_a_confirmation_of_what_nobody_asked_for_changes_nothing() -> None:
+def test_a_confirmation_of_another_topic_changes_nothing() -> None:
     edge = Edge(ME, STAR, ("rain",))
     edge.on_link_up("b1", 0)
     assert edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="tilt"), 1) == []
@@ -130,7 +130,7 @@ def test_a_confirmation_of_what_nobody_asked_for_changes_nothing() -> None:
 # What a sensor keeps in its outbox
 
 
-def test_an_alert_is_kept_until_it_is_taken() -> None:
+def test_an_alert_is_pending_until_it_is_acknowledged() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     assert edge.publish(alert(1), 1) == [Send("b1", kept(alert(1)))]
@@ -146,12 +146,12 @@ def test_an_alert_is_kept_until_it_is_taken() -> None:
 def test_levels_without_custody_go_out_as_they_are() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
-    assert said(edge.publish(alert(1, level=2), 1)) == [alert(1, level=2)]
-    assert said(edge.publish(alert(2, level=3), 1)) == [kept(alert(2, level=3))]
+    assert sent_messages(edge.publish(alert(1, level=2), 1)) == [alert(1, level=2)]
+    assert sent_messages(edge.publish(alert(2, level=3), 1)) == [kept(alert(2, level=3))]
     assert edge.pending == 1
 
 
-def test_what_nobody_took_goes_to_the_next_broker_the_most_urgent_first() -> None:
+def test_pending_publications_go_to_the_next_broker_the_most_urgent_first() -> None:
     edge = Edge(ME, QUIET)
     edge.publish(alert(1, level=3), 0)
     edge.on_link_up("b1", 0)
@@ -159,22 +159,22 @@ def test_what_nobody_took_goes_to_the_next_broker_the_most_urgent_first() -> Non
     edge.on_link_down("b1", 2)
     assert edge.publish(alert(3, level=3), 3) == []
     assert edge.on_link_up("b2", 4) == [
-        Send("b2", say(Kind.ADVERTISE, "rain")),
+        Send("b2", control(Kind.ADVERTISE, "rain")),
         Send("b2", kept(alert(2, level=5))),
         Send("b2", kept(alert(1, level=3))),
         Send("b2", kept(alert(3, level=3))),
     ]
 
 
-def test_what_is_not_taken_on_a_living_link_is_sent_again_ever_more_rarely() -> None:
+def test_an_unacknowledged_publication_is_sent_again_with_growing_pauses() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     edge.publish(alert(1), 0)
     assert edge.next_deadline() == RETRY_S
     assert edge.on_deadline(RETRY_S - 1) == []
-    assert said(edge.on_deadline(RETRY_S)) == [kept(alert(1))]
+    assert sent_messages(edge.on_deadline(RETRY_S)) == [kept(alert(1))]
     assert edge.on_deadline(2 * RETRY_S) == []
-    assert said(edge.on_deadline(3 * RETRY_S)) == [kept(alert(1))]
+    assert sent_messages(edge.on_deadline(3 * RETRY_S)) == [kept(alert(1))]
     edge.on_message("b1", acknowledgement(1, alert(1)), 200)
     assert edge.on_deadline(1e9) == []
     assert edge.next_deadline() is None
@@ -189,19 +189,19 @@ def test_without_a_link_nothing_is_sent_again() -> None:
     assert edge.on_deadline(1e9) == []
 
 
-def test_after_a_break_what_was_taken_lately_is_repeated_for_the_brokers_memory() -> None:
-    edge = Edge(ME, ReliabilitySettings(beat_s=None, retain_s=100))
+def test_recently_acknowledged_publications_are_repeated_to_the_next_broker() -> None:
+    edge = Edge(ME, ReliabilitySettings(heartbeat_s=None, retain_s=100))
     edge.on_link_up("b1", 0)
     for counter in range(1, MAX_REPEATED + 3):
         edge.publish(alert(counter), 0)
         edge.on_message("b1", acknowledgement(1, alert(counter)), counter)
     edge.on_link_down("b1", 70)
-    repeated = [m for m in said(edge.on_link_up("b2", 70)) if m.kind is Kind.PUBLISH]
+    repeated = [m for m in sent_messages(edge.on_link_up("b2", 70)) if m.kind is Kind.PUBLISH]
     assert repeated == [
         replace(alert(counter), flags=CUSTODY | REPEATED) for counter in range(3, MAX_REPEATED + 3)
     ]
     edge.on_link_down("b2", 71)
-    late = [m for m in said(edge.on_link_up("b1", 150)) if m.kind is Kind.PUBLISH]
+    late = [m for m in sent_messages(edge.on_link_up("b1", 150)) if m.kind is Kind.PUBLISH]
     assert [m.message_id for m in late] == [message_id(3, c) for c in range(51, MAX_REPEATED + 3)]
 
 
@@ -212,35 +212,37 @@ def test_a_large_message_is_not_repeated_and_pushes_nothing_out() -> None:
         edge.publish(message, 0)
         edge.on_message("b1", acknowledgement(1, message), 1)
     edge.on_link_down("b1", 2)
-    again = [m.message_id for m in said(edge.on_link_up("b1", 3)) if m.kind is Kind.PUBLISH]
+    again = [
+        m.message_id for m in sent_messages(edge.on_link_up("b1", 3)) if m.kind is Kind.PUBLISH
+    ]
     assert again == [message_id(3, 1)]
 
 
-def test_what_a_journal_held_goes_out_with_the_first_link() -> None:
+def test_restored_publications_are_sent_over_the_first_link() -> None:
     edge = Edge(ME, QUIET)
     assert edge.restore([kept(alert(1)), kept(alert(2))], 0) == []
     assert edge.pending == 2
-    assert said(edge.on_link_up("b1", 1)) == [
-        say(Kind.ADVERTISE, "rain"),
+    assert sent_messages(edge.on_link_up("b1", 1)) == [
+        control(Kind.ADVERTISE, "rain"),
         kept(alert(1)),
         kept(alert(2)),
     ]
 
 
-def test_what_was_taken_before_a_restart_is_repeated_with_the_first_link() -> None:
+def test_publications_acknowledged_before_a_restart_are_repeated_over_the_first_link() -> None:
     edge = Edge(ME, QUIET)
     edge.repeat([alert(1)], 0)
     edge.restore([alert(2)], 0)
     assert edge.pending == 1
     repeated = replace(alert(1), flags=CUSTODY | REPEATED)
-    assert said(edge.on_link_up("b1", 1)) == [
-        say(Kind.ADVERTISE, "rain"),
+    assert sent_messages(edge.on_link_up("b1", 1)) == [
+        control(Kind.ADVERTISE, "rain"),
         kept(alert(2)),
         repeated,
     ]
 
 
-def test_if_too_much_is_owed_the_least_urgent_and_newest_makes_room_and_the_log_says_so() -> None:
+def test_a_full_outbox_drops_the_newest_of_the_least_urgent_and_logs_it() -> None:
     edge = Edge(ME, QUIET)
     half = MAX_PAYLOAD_BYTES // 2
     edge.publish(alert(1, level=3, size=half), 0)
@@ -249,11 +251,15 @@ def test_if_too_much_is_owed_the_least_urgent_and_newest_makes_room_and_the_log_
     assert isinstance(note, Note)
     assert note.event == "drop"
     assert note.details["id"] == f"{message_id(3, 2):016x}"
-    again = [m.message_id & 0xFF for m in said(edge.on_link_up("b1", 1)) if m.kind is Kind.PUBLISH]
+    again = [
+        m.message_id & 0xFF
+        for m in sent_messages(edge.on_link_up("b1", 1))
+        if m.kind is Kind.PUBLISH
+    ]
     assert again == [3, 1]
 
 
-def test_what_finds_no_room_goes_out_once_without_custody_and_the_log_says_so() -> None:
+def test_a_publication_that_does_not_fit_is_sent_once_without_custody_and_logged() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     edge.publish(alert(1, size=MAX_PAYLOAD_BYTES), 0)
@@ -264,37 +270,37 @@ def test_what_finds_no_room_goes_out_once_without_custody_and_the_log_says_so() 
     assert edge.pending == 1
 
 
-def test_an_answer_that_does_not_say_which_copy_is_refused() -> None:
+def test_an_acknowledgement_that_does_not_name_its_copy_is_refused() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     edge.publish(alert(1), 0)
-    (action,) = edge.on_message("b1", Message(Kind.TAKEN, message_id=message_id(3, 1)), 1)
+    (action,) = edge.on_message("b1", Message(Kind.ACK, message_id=message_id(3, 1)), 1)
     assert isinstance(action, Refuse)
     assert edge.pending == 1
 
 
-def test_what_will_be_published_is_advertised_once_on_each_link() -> None:
+def test_each_topic_is_advertised_once_on_each_link() -> None:
     edge = Edge(ME, QUIET)
     assert edge.advertise(["rain", "tilt", "rain"], 0) == []
-    both = [say(Kind.ADVERTISE, "rain"), say(Kind.ADVERTISE, "tilt")]
-    assert said(edge.on_link_up("b1", 1)) == both
+    both = [control(Kind.ADVERTISE, "rain"), control(Kind.ADVERTISE, "tilt")]
+    assert sent_messages(edge.on_link_up("b1", 1)) == both
     assert edge.advertise(["rain"], 2) == []
-    assert said(edge.advertise(["snow"], 2)) == [say(Kind.ADVERTISE, "snow")]
+    assert sent_messages(edge.advertise(["snow"], 2)) == [control(Kind.ADVERTISE, "snow")]
     assert edge.on_message("b1", Message(Kind.ADVERTISED, topic="rain"), 3) == []
     edge.on_link_down("b1", 4)
-    assert said(edge.on_link_up("b2", 5)) == [*both, say(Kind.ADVERTISE, "snow")]
+    assert sent_messages(edge.on_link_up("b2", 5)) == [*both, control(Kind.ADVERTISE, "snow")]
 
 
 def test_no_more_topics_are_advertised_than_a_broker_takes() -> None:
     edge = Edge(ME, QUIET)
     edge.advertise((f"t{i}" for i in range(2 * MAX_SUBSCRIPTIONS)), 0)
-    assert len(said(edge.on_link_up("b1", 1))) == MAX_SUBSCRIPTIONS
+    assert len(sent_messages(edge.on_link_up("b1", 1))) == MAX_SUBSCRIPTIONS
 
 
 # What a subscriber acknowledges
 
 
-def test_a_subscriber_answers_when_the_application_has_it_and_again_when_it_comes_again() -> None:
+def test_a_subscriber_acknowledges_each_delivery_and_each_repetition() -> None:
     edge = Edge(ME, QUIET, ("rain",))
     edge.on_link_up("b1", 0)
     message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=message_id(9, 1), topic="rain")
@@ -315,32 +321,34 @@ def test_an_alert_that_comes_again_after_thousands_of_others_is_recognised() -> 
     assert isinstance(edge.on_message("b1", first, 2)[0], Duplicate)
 
 
-def test_after_a_break_a_subscriber_says_of_each_topic_what_it_has_of_the_last_time() -> None:
-    edge = Edge(ME, ReliabilitySettings(beat_s=None, retain_s=100), ("rain", "tilt"))
-    assert len(said(edge.on_link_up("b1", 0))) == 2, "who was never there has missed nothing"
+def test_a_subscriber_sends_a_digest_of_recent_deliveries_for_each_topic_after_a_break() -> None:
+    edge = Edge(ME, ReliabilitySettings(heartbeat_s=None, retain_s=100), ("rain", "tilt"))
+    assert len(sent_messages(edge.on_link_up("b1", 0))) == 2, (
+        "a subscriber that was never connected has missed nothing"
+    )
     for counter, at in ((1, 10.0), (2, 60.0), (3, 90.0)):
         identity = message_id(9, counter)
-        heard = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=identity, topic="rain")
-        edge.on_message("b1", heard, at)
+        received = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=identity, topic="rain")
+        edge.on_message("b1", received, at)
     edge.on_link_down("b1", 110)
-    subscribe_rain, subscribe_tilt, rain, tilt = said(edge.on_link_up("b2", 120))
+    subscribe_rain, subscribe_tilt, rain, tilt = sent_messages(edge.on_link_up("b2", 120))
     assert (subscribe_rain.kind, subscribe_tilt.kind) == (Kind.SUBSCRIBE, Kind.SUBSCRIBE)
-    assert (rain.kind, rain.topic, tilt) == (Kind.MISSED, "rain", say(Kind.MISSED, "tilt"))
+    assert (rain.kind, rain.topic, tilt) == (Kind.MISSED, "rain", control(Kind.MISSED, "tilt"))
     has = digest.decode(rain.payload)
     assert [counter for counter in (1, 2, 3, 4) if message_id(9, counter) in has] == [2, 3]
 
 
-def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_rest() -> None:
+def test_a_restarted_subscriber_knows_its_deliveries_and_asks_for_the_rest() -> None:
     edge = Edge(ME, QUIET, ("rain",))
     before = [
         DeliveryRecord(message_id(9, 1), "rain", 5, -50.0),
         DeliveryRecord(message_id(9, 2), "rain", 1, -40.0),
     ]
     edge.resume(before)
-    _, missed = said(edge.on_link_up("b1", 0))
+    _, missed = sent_messages(edge.on_link_up("b1", 0))
     has = digest.decode(missed.payload)
     assert message_id(9, 1) in has
-    assert message_id(9, 2) not in has, "brokers remember only what has custody"
+    assert message_id(9, 2) not in has, "brokers retain only publications with custody"
     for counter in (1, 2):
         message = Message(Kind.PUBLISH, 5, message_id=message_id(9, counter), topic="rain")
         assert edge.on_message("b1", message, 1) == [Duplicate(message)]
@@ -350,7 +358,7 @@ def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_
 
 
 def test_a_silent_broker_is_asked_and_then_given_up() -> None:
-    edge = Edge(ME, ReliabilitySettings(beat_s=5), ("rain",))
+    edge = Edge(ME, ReliabilitySettings(heartbeat_s=5), ("rain",))
     edge.on_link_up("b1", 0)
     question = [Send("b1", heartbeat_message(3, QUESTION))]
     assert edge.next_deadline() == 5
@@ -365,7 +373,7 @@ def test_a_silent_broker_is_asked_and_then_given_up() -> None:
 
 
 def test_a_broker_from_which_bytes_come_is_not_given_up() -> None:
-    edge = Edge(ME, ReliabilitySettings(beat_s=5))
+    edge = Edge(ME, ReliabilitySettings(heartbeat_s=5))
     edge.on_link_up("b1", 0)
     edge.on_deadline(5)
     edge.on_deadline(10)
@@ -375,7 +383,7 @@ def test_a_broker_from_which_bytes_come_is_not_given_up() -> None:
 
 
 def test_a_question_is_answered_unless_something_else_was_just_sent() -> None:
-    edge = Edge(ME, ReliabilitySettings(beat_s=5))
+    edge = Edge(ME, ReliabilitySettings(heartbeat_s=5))
     edge.on_link_up("b1", 0)
     question = heartbeat_message(1, QUESTION)
     assert edge.on_message("b1", question, 1) == [Send("b1", heartbeat_message(3, ANSWER))]

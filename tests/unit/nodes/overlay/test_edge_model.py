@@ -22,7 +22,7 @@ from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, heartbeat_mess
 from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
 
-PROMISES = ReliabilitySettings(custody_from=3, beat_s=5.0, retain_s=600.0)
+SETTINGS = ReliabilitySettings(custody_from=3, heartbeat_s=5.0, retain_s=600.0)
 OTHER = 9  # the node whose publications this one receives
 
 
@@ -32,13 +32,13 @@ class EdgeModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         brokers = (BrokerName("b1", 1), BrokerName("b2", 2))
-        self.edge = Edge(Station("c1", 3, brokers), PROMISES, ("rain",))
+        self.edge = Edge(Station("c1", 3, brokers), SETTINGS, ("rain",))
         self.now = 0.0
         self.broker: str | None = None
         self.on_the_way: list[Message] = []  # to the broker, on this link
         self.published: list[int] = []  # with custody
         self.at_brokers: set[int] = set()
-        self.taken: set[int] = set()
+        self.acknowledged: set[int] = set()
         self.best_effort_lost_or_there = 0
         self.delivered: list[int] = []
         self.handed_over: set[int] = set()
@@ -49,14 +49,14 @@ class EdgeModel(RuleBasedStateMachine):
                 case Send(peer, message):
                     encode(message)
                     if has_custody(message) or message.control:
-                        assert peer == self.broker, "sent over a link that is not there"
+                        assert peer == self.broker, "sent over a link that is not up"
                     if self.broker is not None:
                         self.on_the_way.append(message)
                 case Deliver(message):
                     self.delivered.append(message.message_id)
                 case Acknowledged(identity):
-                    assert identity not in self.taken, "acknowledged twice"
-                    self.taken.add(identity)
+                    assert identity not in self.acknowledged, "acknowledged twice"
+                    self.acknowledged.add(identity)
                 case Drop(peer, _):
                     assert peer == self.broker
                     self.break_link()
@@ -69,20 +69,20 @@ class EdgeModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.broker is None)
     @rule(peer=st.sampled_from(["b1", "b2"]))
-    def a_link_comes_up_and_all_that_is_owed_goes_over_it(self, peer: str) -> None:
+    def a_link_comes_up_and_all_pending_messages_go_over_it(self, peer: str) -> None:
         self.broker = peer
         self.act(self.edge.on_link_up(peer, self.now))
         fresh = [m for m in self.on_the_way if has_custody(m) and not m.flags & REPEATED]
-        assert {m.message_id for m in fresh} == set(self.published) - self.taken
+        assert {m.message_id for m in fresh} == set(self.published) - self.acknowledged
         assert len(fresh) == len({m.message_id for m in fresh})
         levels = [m.priority for m in fresh]
         assert levels == sorted(levels, reverse=True)
         repeated = {m.message_id for m in self.on_the_way if m.flags & REPEATED}
-        assert repeated <= self.taken
+        assert repeated <= self.acknowledged
 
     @precondition(lambda self: self.broker is not None)
     @rule()
-    def a_link_breaks_with_what_is_on_it(self) -> None:
+    def a_link_breaks_with_the_messages_on_it(self) -> None:
         peer, self.broker = self.broker, None
         self.on_the_way.clear()
         assert peer is not None
@@ -100,7 +100,7 @@ class EdgeModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.on_the_way)
     @rule(count=st.integers(1, 5))
-    def some_of_it_arrives(self, count: int) -> None:
+    def some_messages_arrive(self, count: int) -> None:
         arrived, self.on_the_way = self.on_the_way[:count], self.on_the_way[count:]
         for message in arrived:
             if has_custody(message):
@@ -111,11 +111,11 @@ class EdgeModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.broker is not None and self.at_brokers)
     @rule(data=st.data())
-    def a_broker_takes_something_perhaps_again(self, data: st.DataObject) -> None:
+    def a_broker_acknowledges_a_publication_perhaps_again(self, data: st.DataObject) -> None:
         identity = data.draw(st.sampled_from(sorted(self.at_brokers)))
         answer = acknowledgement(1, Message(Kind.PUBLISH, message_id=identity))
         self.act(self.edge.on_message(self.broker or "", answer, self.now))
-        assert identity in self.taken
+        assert identity in self.acknowledged
 
     @precondition(lambda self: self.broker is not None)
     @rule(
@@ -123,7 +123,7 @@ class EdgeModel(RuleBasedStateMachine):
         level=st.integers(1, 5),
         again=st.booleans(),
     )
-    def a_broker_hands_something_over_perhaps_again(
+    def a_broker_delivers_a_publication_perhaps_again(
         self, counter: int, level: int, again: bool
     ) -> None:
         identity = message_id(OTHER, counter * 6 + level)
@@ -139,7 +139,7 @@ class EdgeModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.broker is not None)
     @rule(payload=st.sampled_from([QUESTION, ANSWER]))
-    def a_beat_comes(self, payload: bytes) -> None:
+    def a_heartbeat_arrives(self, payload: bytes) -> None:
         self.act(self.edge.on_message(self.broker or "", heartbeat_message(1, payload), self.now))
 
     @rule(seconds=st.floats(0, 40))
@@ -151,8 +151,8 @@ class EdgeModel(RuleBasedStateMachine):
         self.now = until
 
     @invariant()
-    def what_is_published_is_owed_until_it_is_taken(self) -> None:
-        assert self.edge.pending == len(set(self.published) - self.taken)
+    def publications_are_pending_until_they_are_acknowledged(self) -> None:
+        assert self.edge.pending == len(set(self.published) - self.acknowledged)
 
     @invariant()
     def the_application_gets_each_publication_once_if_it_is_not_older_than_the_window(self) -> None:
@@ -161,21 +161,21 @@ class EdgeModel(RuleBasedStateMachine):
         assert set(self.delivered) == self.handed_over
 
     @invariant()
-    def the_node_knows_its_home(self) -> None:
+    def the_node_knows_its_broker(self) -> None:
         assert self.edge.broker == self.broker
 
     def teardown(self) -> None:
         """In the end a link stays up, and the outbox becomes empty."""
         if self.broker is None:
-            self.a_link_comes_up_and_all_that_is_owed_goes_over_it("b2")
+            self.a_link_comes_up_and_all_pending_messages_go_over_it("b2")
         self.time_passes(0)
         sent = {m.message_id for m in self.on_the_way if has_custody(m)} | self.at_brokers
-        assert set(self.published) - self.taken <= sent
-        for identity in set(self.published) - self.taken:
+        assert set(self.published) - self.acknowledged <= sent
+        for identity in set(self.published) - self.acknowledged:
             copy = replace(Message(Kind.PUBLISH), message_id=identity)
             self.act(self.edge.on_message(self.broker or "", acknowledgement(1, copy), self.now))
         assert self.edge.pending == 0
-        assert self.taken == set(self.published)
+        assert self.acknowledged == set(self.published)
 
 
 TestEdgeModel = EdgeModel.TestCase

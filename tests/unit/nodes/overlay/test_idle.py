@@ -8,7 +8,7 @@ import pytest
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from nodes.protocol.wire import Message, encode
-from topic_network import TopicNetwork
+from support.overlays.topic_network import TopicNetwork
 
 BUDGET = 200  # bytes a second on a 3G link, both ways, of which heartbeats may take half
 WEBSOCKET, FRAME, ACKNOWLEDGEMENT = 6, 66, 66  # bytes around a message
@@ -17,19 +17,19 @@ CALM_S = 300.0
 MEASURED_S = 240.0  # two idle periods
 
 
-def line_bytes(message: Message) -> int:
-    """What a message costs on the link of its sender, and on that of its receiver."""
+def link_bytes(message: Message) -> int:
+    """The bytes of a message on the link of its sender, and on that of its receiver."""
     return len(encode(message)) + WEBSOCKET + FRAME + ACKNOWLEDGEMENT
 
 
-def idle_rates(method: str, nodes: int, everybody_publishes: bool = False) -> dict[int, float]:
+def idle_rates(method: str, nodes: int, all_publish: bool = False) -> dict[int, float]:
     """Bytes a second of each node when nothing has changed for long; node n is in 1 + n % 5 topics."""
     network = TopicNetwork(method, 1, {"idle_period_s": IDLE_PERIOD_S})
     random = Random(1)
     for number in range(nodes):
         network.start(number, range(3))
         for topic in random.sample(TOPICS, 1 + number % len(TOPICS)):
-            publishes = random.random() < 0.4 or everybody_publishes
+            publishes = random.random() < 0.4 or all_publish
             (network.advertise if publishes else network.subscribe)(number, topic)
         network.run(0.1)
     network.run(CALM_S)
@@ -37,8 +37,8 @@ def idle_rates(method: str, nodes: int, everybody_publishes: bool = False) -> di
     network.run(MEASURED_S)
     spent: Counter[int] = Counter()
     for sender, receiver, message in network.passed:
-        spent[sender] += line_bytes(message)
-        spent[receiver] += line_bytes(message)
+        spent[sender] += link_bytes(message)
+        spent[receiver] += link_bytes(message)
     return {number: spent[number] / MEASURED_S for number in network.nodes}
 
 
@@ -50,5 +50,5 @@ def test_an_idle_broker_spends_little(method: str) -> None:
     assert min(rates.values()) > 0
 
 
-def test_publishers_that_nobody_listens_to_spend_little() -> None:
-    assert max(idle_rates("sg-tbps", 20, everybody_publishes=True).values()) < BUDGET
+def test_publishers_without_subscribers_spend_little() -> None:
+    assert max(idle_rates("sg-tbps", 20, all_publish=True).values()) < BUDGET

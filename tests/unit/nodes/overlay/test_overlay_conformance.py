@@ -23,7 +23,7 @@ from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode
 STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
 BROKERS = {"b2", "b3"}
 
-happenings = st.lists(
+event_lists = st.lists(
     st.tuples(
         st.sampled_from(["up", "down", "away", "lost", "message", "message", "time", "leave"]),
         st.sampled_from(["b2", "b3", "s1", "c1", "c2"]),
@@ -44,11 +44,11 @@ happenings = st.lists(
 )
 
 
-def happen(core: Overlay, story: list[tuple[str, str, Message]]) -> list[list[Action]]:
+def feed(core: Overlay, events: list[tuple[str, str, Message]]) -> list[list[Action]]:
     """Feed these events to the core; links come up before they are used and stay unique."""
     up: set[str] = set()
     answers = []
-    for now, (what, peer, message) in enumerate(story):
+    for now, (what, peer, message) in enumerate(events):
         if what == "time":
             answers.append(core.on_deadline(now))
         elif what == "leave":
@@ -77,28 +77,28 @@ def settle(core: Overlay, now: float) -> list[Action]:
     actions: list[Action] = []
     while not core.ready:
         deadline = core.next_deadline()
-        assert deadline is not None, "it waits for nothing, and is not ready"
+        assert deadline is not None, "the core has no deadline, and is not ready"
         now = max(now, deadline)
         actions += core.on_deadline(now)
     return actions
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(story=happenings)
+@given(events=event_lists)
 @settings(deadline=None, max_examples=25)
-def test_the_same_story_and_seed_give_the_same_actions(
-    method: str, story: list[tuple[str, str, Message]]
+def test_the_same_events_and_seed_give_the_same_actions(
+    method: str, events: list[tuple[str, str, Message]]
 ) -> None:
-    first = happen(METHODS[method](STATION, {}, Random(7)), story)
-    again = happen(METHODS[method](STATION, {}, Random(7)), story)
+    first = feed(METHODS[method](STATION, {}, Random(7)), events)
+    again = feed(METHODS[method](STATION, {}, Random(7)), events)
     assert first == again
 
 
 @pytest.mark.parametrize("method", METHODS)
-@given(story=happenings)
+@given(events=event_lists)
 @settings(deadline=None, max_examples=25)
-def test_actions_can_be_carried_out(method: str, story: list[tuple[str, str, Message]]) -> None:
-    for actions in happen(METHODS[method](STATION, {}, Random(7)), story):
+def test_actions_can_be_carried_out(method: str, events: list[tuple[str, str, Message]]) -> None:
+    for actions in feed(METHODS[method](STATION, {}, Random(7)), events):
         for action in actions:
             match action:
                 case Send(_, message) | Deliver(message) | Duplicate(message):
@@ -108,7 +108,7 @@ def test_actions_can_be_carried_out(method: str, story: list[tuple[str, str, Mes
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_subscriber_on_the_same_broker_gets_what_a_sensor_publishes(method: str) -> None:
+def test_a_subscriber_gets_publications_of_a_sensor_on_the_same_broker(method: str) -> None:
     core = METHODS[method](STATION, {}, Random(7))
     core.on_link_up("s1", 0.0)
     core.on_link_up("c1", 1.0)
@@ -131,47 +131,45 @@ def test_a_parameter_that_does_not_exist_is_named(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_an_overlay_promises_is_chosen_by_parameters(method: str) -> None:
-    METHODS[method](STATION, {"custody_from": 5, "retain_s": 60, "beat_s": 2}, Random(7))
+def test_reliability_is_chosen_by_parameters(method: str) -> None:
+    METHODS[method](STATION, {"custody_from": 5, "retain_s": 60, "heartbeat_s": 2}, Random(7))
     with pytest.raises(ValueError, match=f"{method}'s custody_from is 'always'"):
         METHODS[method](STATION, {"custody_from": "always"}, Random(7))
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_guest_cannot_subscribe_or_publish_without_end(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_topics_of_one_client_are_limited(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 20
     monkeypatch.setattr(subscriptions, "MAX_SUBSCRIPTIONS", most)
     core = METHODS[method](STATION, {}, Random(7))
     core.on_link_up("c1", 0.0)
     core.on_link_up("c2", 0.0)
 
-    def say(peer: str, topic: str, kind: Kind = Kind.SUBSCRIBE) -> bool:
+    def refuses(peer: str, topic: str, kind: Kind = Kind.SUBSCRIBE) -> bool:
         """Send a message to the core; return whether the core refused it."""
         actions = core.on_message(peer, Message(kind, topic=topic), 1.0)
         return any(isinstance(action, Refuse) for action in actions)
 
-    assert not any(say("c1", f"t{i}") for i in range(most))
-    assert not say("c1", "t0"), "a repetition is no more than before"
-    assert say("c1", "one more")
-    assert not say("c2", "one more"), "another client has its own number"
-    say("c1", "t0", Kind.UNSUBSCRIBE)
-    assert not say("c1", "one more")
+    assert not any(refuses("c1", f"t{i}") for i in range(most))
+    assert not refuses("c1", "t0"), "a repeated subscription does not count twice"
+    assert refuses("c1", "one more")
+    assert not refuses("c2", "one more"), "another client has its own limit"
+    refuses("c1", "t0", Kind.UNSUBSCRIBE)
+    assert not refuses("c1", "one more")
     core.on_link_down("c1", 3.0)
     core.on_link_up("c1", 4.0)
-    assert not say("c1", "another")
-    assert not any(say("c2", f"t{i}", Kind.PUBLISH) for i in range(most))
-    assert say("c2", "one more", Kind.ADVERTISE)
+    assert not refuses("c1", "another")
+    assert not any(refuses("c2", f"t{i}", Kind.PUBLISH) for i in range(most))
+    assert refuses("c2", "one more", Kind.ADVERTISE)
 
 
-NONSENSE = [
+INVALID = [
     ("s1", Message(Kind.OVERLAY, payload=b"x")),
     ("s1", Message(Kind.PUBLISH, topic="a", routing=b"x")),
     ("s1", Message(Kind.SUBSCRIBED, topic="a")),
     ("s1", Message(Kind.HELLO)),
-    ("s1", Message(Kind.TAKEN, payload=b"x")),
-    ("s1", Message(Kind.BEAT, payload=b"hello")),
+    ("s1", Message(Kind.ACK, payload=b"x")),
+    ("s1", Message(Kind.HEARTBEAT, payload=b"hello")),
     ("s1", Message(Kind.MISSED, topic="a")),
     ("s1", Message(Kind.PUBLISH, flags=REPEATED, topic="a")),
     ("s1", Message(Kind.SUBSCRIBE, topic="{4 9-0}a")),
@@ -188,8 +186,8 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_who_talks_nonsense_is_refused(method: str) -> None:
-    for peer, message in NONSENSE:
+def test_a_peer_that_sends_invalid_messages_is_refused(method: str) -> None:
+    for peer, message in INVALID:
         core = METHODS[method](STATION, {}, Random(7))
         core.on_link_up(peer, 0.0)
         refusals = [a for a in core.on_message(peer, message, 1.0) if isinstance(a, Refuse)]

@@ -4,9 +4,9 @@ from itertools import combinations
 
 import pytest
 
-from mesh_network import MeshNetwork
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.protocol.wire import Kind
+from support.overlays.broker_network import BrokerNetwork
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
 SLOW_S = 5.0
@@ -16,25 +16,25 @@ stopping = pytest.mark.parametrize(
 )
 
 
-def network(method: str, slow: list[str], **how: object) -> MeshNetwork:
+def network(method: str, slow: list[str], **how: object) -> BrokerNetwork:
     """A sensor at b1, subscribers at b3 and b5; all links between these brokers and others are slow from the start."""
-    made = MeshNetwork(method, 1, len(BROKERS), parameters=how)
+    made = BrokerNetwork(method, 1, len(BROKERS), parameters=how)
     for pair in combinations(BROKERS, 2):
         if set(pair) & set(slow):
             made.slow[frozenset(pair)] = SLOW_S
     made.act("s1", made.join("s1", 101, [], ["b1"]).advertise(["slope"], 0.0))
-    for number, (name, home) in enumerate({"c1": "b3", "c2": "b5"}.items(), 111):
-        made.join(name, number, ["slope"], [home])
+    for number, (name, broker) in enumerate({"c1": "b3", "c2": "b5"}.items(), 111):
+        made.join(name, number, ["slope"], [broker])
     made.run(180)
     return made
 
 
-def events(made: MeshNetwork, event: str) -> list[str]:
+def events(made: BrokerNetwork, event: str) -> list[str]:
     """The brokers that logged this event."""
     return [name for name, note in made.notes if note.event == event]
 
 
-def suspected(made: MeshNetwork) -> list[int]:
+def suspected(made: BrokerNetwork) -> list[int]:
     """The nodes that any broker takes for dead."""
     return [
         number for name in made.alive() for number in made.cores[name]._node.describe()["suspects"]
@@ -43,7 +43,7 @@ def suspected(made: MeshNetwork) -> list[int]:
 
 @methods
 @pytest.mark.parametrize("slow", [["b1"], ["b3", "b4"]], ids=" ".join)
-def test_while_lines_are_slow_and_brokers_come_and_go_nobody_is_taken_for_dead(
+def test_no_broker_is_taken_for_dead_while_links_are_slow_and_clients_join(
     method: str, slow: list[str]
 ) -> None:
     made = network(method, slow)
@@ -60,12 +60,12 @@ def test_while_lines_are_slow_and_brokers_come_and_go_nobody_is_taken_for_dead(
     assert events(made, "withheld") == []
     assert events(made, "lost-peer") == []
     assert all(made.receivers(identity) >= {"c1", "c2"} for identity in published)
-    assert made.taken == set(published)
+    assert made.acknowledged == set(published)
     assert set(made.delivered.values()) == {1}
 
 
 @stopping
-def test_words_that_take_longer_than_publications_are_held_cost_the_first_subscriber_nothing(
+def test_the_first_subscriber_misses_nothing_when_control_messages_outlast_the_hold_time(
     method: str,
 ) -> None:
     made = network(method, ["b1"], hold_s=2)
@@ -78,7 +78,7 @@ def test_words_that_take_longer_than_publications_are_held_cost_the_first_subscr
     identity = made.publish("s2", 1, "valley")
     made.run(120)
     assert made.receivers(identity) == {"c9"}
-    assert identity in made.taken
+    assert identity in made.acknowledged
 
 
 @methods
@@ -90,7 +90,7 @@ def test_a_broker_that_is_silent_to_its_neighbours_is_dead_only_when_it_cannot_b
     made.kill("b3")
     made.run(60)
     assert set(events(made, "lost-peer")) >= {"b1"}
-    asked = [(sender, to) for sender, to, message in made.passed if message.kind is Kind.BEAT]
+    asked = [(sender, to) for sender, to, message in made.passed if message.kind is Kind.HEARTBEAT]
     assert any(to == "b3" for _, to in asked)
     identity = made.publish("s1", 1, "slope")
     made.run(10)

@@ -1,4 +1,4 @@
-"""The star against a simple model: the subscriptions decide which peers must get what."""
+"""The star against a simple model: the subscriptions decide which peers get a publication."""
 
 from dataclasses import replace
 from random import Random
@@ -54,7 +54,7 @@ class StarModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.up)
     @rule(data=st.data(), topic=texts)
-    def a_subscription_is_taken_back(self, data: st.DataObject, topic: str) -> None:
+    def a_subscription_is_cancelled(self, data: st.DataObject, topic: str) -> None:
         peer = self.connected(data)
         assert self.star.on_message(peer, Message(Kind.UNSUBSCRIBE, topic=topic), self.now) == []
         self.wanted.discard((peer, topic))
@@ -95,14 +95,14 @@ class StarModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.up)
     @rule(data=st.data(), kind=st.sampled_from([Kind.HELLO, Kind.SUBSCRIBED]))
-    def what_only_brokers_say_is_refused(self, data: st.DataObject, kind: Kind) -> None:
+    def messages_that_only_brokers_send_are_refused(self, data: st.DataObject, kind: Kind) -> None:
         peer = self.connected(data)
         (action,) = self.star.on_message(peer, Message(kind), self.now)
         assert isinstance(action, Refuse)
         assert action.peer == peer
 
     @invariant()
-    def a_star_waits_for_no_time(self) -> None:
+    def a_star_has_no_deadlines(self) -> None:
         self.now += 1
         assert self.star.next_deadline() is None
         assert self.star.on_deadline(self.now) == []

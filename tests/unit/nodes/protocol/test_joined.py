@@ -41,7 +41,7 @@ several = st.lists(readings, min_size=2, max_size=12)
 
 
 @given(several)
-def test_what_is_joined_comes_apart_again(publications: list[Message]) -> None:
+def test_joined_publications_can_be_split_again(publications: list[Message]) -> None:
     joined = decode(encode(join(publications, 3)))
     assert split(joined) == publications
     assert joined.priority == max(one.priority for one in publications)
@@ -110,7 +110,9 @@ def part(message: Message) -> bytes:
         (part(READING) + part(replace(READING, topic="other")), "topic 'other' in a JOINED"),
     ],
 )
-def test_what_is_not_joined_by_the_rules_is_refused_with_a_reason(payload: bytes, why: str) -> None:
+def test_publications_not_joined_by_the_rules_are_refused_with_a_reason(
+    payload: bytes, why: str
+) -> None:
     with pytest.raises(WireError, match=why):
         split(Message(Kind.JOINED, topic=TOPIC, payload=payload))
 
@@ -121,9 +123,9 @@ def test_what_is_not_joined_by_the_rules_is_refused_with_a_reason(payload: bytes
         ([READING], "1 parts"),
         ([READING, replace(READING, payload=bytes(LONGEST_PART))], "at most 65535"),
         ([READING, replace(READING, flags=CUSTODY)], "travels alone"),
-        ([READING, replace(READING, kind=Kind.TAKEN)], "only publications"),
+        ([READING, replace(READING, kind=Kind.ACK)], "only publications"),
     ],
 )
-def test_what_cannot_be_joined_is_not(publications: list[Message], why: str) -> None:
+def test_messages_that_cannot_be_joined_are_refused(publications: list[Message], why: str) -> None:
     with pytest.raises(WireError, match=why):
         join(publications, 1)

@@ -13,7 +13,7 @@ from nodes.protocol.wire import MAX_MESSAGE_BYTES, VERSION
 def sent(
     method: str, parameters: dict[str, object], *offers: tuple[bytes, int]
 ) -> list[tuple[bytes, int]]:
-    """The chunks of these messages, over a line that is always free."""
+    """The chunks of these messages, over a link that is always free."""
     scheduler = METHODS[method].scheduler(parameters)
     scheduler.on_link_up(1444, 0.0)
     for data, level in offers:
@@ -99,7 +99,7 @@ def assembler(method: str, **parameters: object) -> Assembler:
         ([b"C1", b"D2", b"D3"], "came without a first one"),
     ],
 )
-def test_dmpq_pc_refuses_what_cannot_be(chunks: list[bytes], reason: str) -> None:
+def test_dmpq_pc_refuses_impossible_chunks(chunks: list[bytes], reason: str) -> None:
     joining = assembler("dmpq-pc")
     for data in chunks[:-1]:
         joining.on_chunk(Chunk(data))
@@ -132,7 +132,7 @@ def test_dmpq_pc_refuses_bits_that_are_no_label() -> None:
         ([b"\x9a\0\2x"], "lengths of several messages in one chunk are wrong"),
     ],
 )
-def test_preemptive_refuses_what_cannot_be(chunks: list[bytes], reason: str) -> None:
+def test_preemptive_refuses_impossible_chunks(chunks: list[bytes], reason: str) -> None:
     sorting = assembler("preemptive")
     for data in chunks[:-1]:
         sorting.on_chunk(Chunk(data))
@@ -168,7 +168,7 @@ hostile = st.builds(lambda label, rest: bytes((label,)) + rest, labels, st.binar
 @pytest.mark.parametrize("method", METHODS)
 @given(chunks=st.lists(st.tuples(hostile | st.binary(max_size=8), st.integers(0, 7)), max_size=30))
 @settings(deadline=None)
-def test_whatever_comes_is_taken_or_refused_with_a_sentence(
+def test_any_chunk_is_accepted_or_refused_with_a_sentence(
     method: str, chunks: list[tuple[bytes, int]]
 ) -> None:
     for parameters in ({}, {"label": "opcode"}) if method == "dmpq-pc" else ({},):

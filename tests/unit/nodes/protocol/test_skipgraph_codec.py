@@ -90,12 +90,12 @@ def test_each_kind_has_a_number() -> None:
         (encode(m.Noted(1, empty=True))[:-1] + b"\2", "a flag of 2"),
     ],
 )
-def test_what_is_no_message_is_refused_with_a_reason(data: bytes, why: str) -> None:
+def test_bytes_that_are_no_message_are_refused_with_a_reason(data: bytes, why: str) -> None:
     with pytest.raises(WireError, match=why):
         decode(data)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_a_message_that_does_not_fit_is_refused() -> None:
     with pytest.raises(WireError, match="does not fit"):
         encode(m.Noted(2**32, empty=False))
 
@@ -125,8 +125,8 @@ def examples() -> list[m.GraphMessage]:
         m.Declined(b"at", one, 10, two),
         m.Gone(b"at", b"right", 11),
         m.Recheck(b"at", b"right"),
-        m.Doubt(b"key", 2),
-        m.Mourn(b"at", one, 3, True),
+        m.Suspect(b"key", 2),
+        m.PeerDead(b"at", one, 3, True),
         m.Find(b"at", 3, True, one),
         m.Found(b"at", 3, False, None),
         m.Found(b"at", 3, False, one),
@@ -134,7 +134,7 @@ def examples() -> list[m.GraphMessage]:
         m.Seek(b"key", 7, 1, 2),
         m.Sought(1, one, 3),
         m.Carry(b"key", 7, 1, b"body"),
-        m.Tell(b"body"),
+        m.Notify(b"body"),
         m.Multicast(b"at", b"by", 3, m.Way.SPLIT, b"floor", b"low", b"high", 7 << 32 | 9, b"body"),
     ]
 

@@ -27,7 +27,7 @@ def test_the_scale_never_turns_the_order_around(tilt: Dimension, one: float, oth
 
 
 @given(dimensions(), values)
-def test_what_lies_outside_counts_as_the_nearest_end(tilt: Dimension, value: float) -> None:
+def test_a_value_outside_the_range_counts_as_the_nearest_end(tilt: Dimension, value: float) -> None:
     if value <= tilt.low:
         assert tilt.coordinate(value) == 0
     if value >= tilt.high > tilt.low:

@@ -96,7 +96,9 @@ def test_a_cut_header_is_refused(message: Message, length: int) -> None:
         (Message(Kind.PUBLISH, routing=bytes(65_536)), "at most 65535"),
     ],
 )
-def test_what_cannot_be_written_is_refused_with_a_reason(wrong: Message, why: str) -> None:
+def test_a_message_that_cannot_be_encoded_is_refused_with_a_reason(
+    wrong: Message, why: str
+) -> None:
     with pytest.raises(WireError, match=why):
         encode(wrong)
 

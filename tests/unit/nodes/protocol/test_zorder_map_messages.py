@@ -1,4 +1,4 @@
-"""Words of the Z-order map: what goes in comes out, any bytes are a word or an error, and the format stays as it is."""
+"""Messages of the Z-order map: they survive the wire, any bytes are a message or an error, and the format is stable."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -64,12 +64,12 @@ def test_the_bytes_stay_as_they_are() -> None:
     )
     | st.builds(w.Question, st.text(max_size=20), st.binary(max_size=20))
 )
-def test_what_is_said_is_heard(word: w.MapMessage) -> None:
+def test_a_message_survives_the_wire(word: w.MapMessage) -> None:
     assert w.decode_message(w.encode_message(word), BITS) == word
 
 
 @given(st.binary(max_size=60), st.sampled_from(sorted(w.KINDS)))
-def test_any_bytes_are_a_word_or_an_error(data: bytes, number: int) -> None:
+def test_any_bytes_are_a_message_or_an_error(data: bytes, number: int) -> None:
     for each in (data, bytes([number]) + data):
         with suppress(WireError):
             w.encode_message(w.decode_message(each, BITS))
@@ -104,7 +104,7 @@ def test_a_publication_says_where_it_goes(toward: w.Toward, hops: int, attempt: 
     [
         Message(Kind.PUBLISH),
         Message(Kind.PUBLISH, routing=b"\x09" + bytes(5)),
-        Message(Kind.TAKEN, routing=bytes(6)),
+        Message(Kind.ACK, routing=bytes(6)),
     ],
 )
 def test_one_that_does_not_is_refused(message: Message) -> None:

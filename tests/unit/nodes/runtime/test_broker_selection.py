@@ -1,4 +1,4 @@
-"""Which broker is called next: nobody is stormed, nobody is left without trying all."""
+"""Which broker a client calls next: it overloads no broker, and tries all of them."""
 
 from random import Random
 
@@ -51,13 +51,13 @@ def test_a_broker_whose_link_broke_is_called_once_more() -> None:
     assert calls.next.name == "b3"
 
 
-def test_who_is_sent_away_or_gave_a_silent_broker_up_calls_the_next_one_at_once() -> None:
+def test_a_client_that_must_leave_its_broker_calls_the_next_one_at_once() -> None:
     calls = selection()
     assert calls.on_link_lost(lived_s=0.1, leave=True) == 0
     assert calls.next.name == "b2"
 
 
-def test_if_it_must_leave_all_brokers_it_waits() -> None:
+def test_a_client_that_must_leave_all_brokers_waits() -> None:
     calls = selection()
     waits = [calls.on_link_lost(lived_s=0.1, leave=True) for _ in range(6)]
     assert waits[:2] == [0, 0]
@@ -65,19 +65,19 @@ def test_if_it_must_leave_all_brokers_it_waits() -> None:
     assert calls.on_link_lost(lived_s=2 * CAP_S, leave=True) == 0
 
 
-def test_with_one_broker_there_is_nobody_else_to_call() -> None:
+def test_with_a_single_broker_the_client_calls_it_again_after_a_wait() -> None:
     calls = selection(brokers=1)
     assert calls.on_link_lost(lived_s=60, leave=True) >= FIRST_S / 2
     assert calls.next.name == "b1"
 
 
 @given(st.lists(st.sampled_from(["unreachable", "lost", "away"]), min_size=20, max_size=60))
-def test_whatever_happens_no_more_than_a_round_of_calls_goes_without_waiting(
-    story: list[str],
+def test_any_sequence_of_failures_has_less_than_a_round_of_calls_without_waiting(
+    failures: list[str],
 ) -> None:
     calls = selection()
     waits = []
-    for what in story:
+    for what in failures:
         if what == "unreachable":
             waits.append(calls.on_unreachable())
         else:

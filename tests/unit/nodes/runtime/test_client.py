@@ -1,4 +1,4 @@
-"""Sensors and subscribers over connections made of lists: what they say on each, and what outlives it."""
+"""Sensors and subscribers over connections made of lists: what they send on each, and what survives it."""
 
 import asyncio
 import json
@@ -30,15 +30,15 @@ LOST = ConnectionClosedError(None, None)
 SENT_AWAY = ConnectionClosedError(Close(GOING_AWAY, "the broker stops"), None)
 
 
-class Line:
-    """A connection; `room` messages fit into it, and what came over it stands in `sent`."""
+class FakeConnection:
+    """A connection that accepts `capacity` messages and records them in `sent`."""
 
     prompt_acks = False
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, capacity: int) -> None:
         self.arrived_ns = time.time_ns()
         self.sent: list[Message] = []
-        self._room = room
+        self._capacity = capacity
         self._incoming: asyncio.Queue[Chunk | ConnectionClosedError] = asyncio.Queue()
         self._lost = asyncio.Event()
 
@@ -49,7 +49,7 @@ class Line:
         return chunk
 
     async def send_chunk(self, chunk: Chunk) -> None:
-        if len(self.sent) >= self._room:
+        if len(self.sent) >= self._capacity:
             await self._lost.wait()
             raise LOST
         self.sent.append(decode(chunk.data))
@@ -69,8 +69,8 @@ class Line:
     async def close(self, code: int, reason: str) -> None:
         self.break_off()
 
-    def say(self, message: Message) -> None:
-        """The broker says something."""
+    def receive(self, message: Message) -> None:
+        """Let a message of the broker arrive."""
         self._incoming.put_nowait(Chunk(encode(message)))
 
     def break_off(self, how: ConnectionClosedError = LOST) -> None:
@@ -79,13 +79,13 @@ class Line:
 
 
 class Brokers:
-    """Accepts connections as the test says: with a link, or not at all."""
+    """Brokers that accept connections, except those in `down`."""
 
     def __init__(self) -> None:
         self.called: list[str] = []
-        self.lines: list[Line] = []
+        self.connections: list[FakeConnection] = []
         self.down: set[str] = set()
-        self.room = 1_000_000
+        self.capacity = 1_000_000
 
     async def dial(
         self, config: NodeConfig, broker: BrokerAddress, method: LinkMethod, queue: Scheduler
@@ -93,8 +93,8 @@ class Brokers:
         self.called.append(broker.name)
         if broker.name in self.down:
             raise ConnectionRefusedError(f"{broker.name} does not listen")
-        self.lines.append(Line(self.room))
-        return Link(broker.name, self.lines[-1], queue, Whole({}))  # type: ignore[arg-type]
+        self.connections.append(FakeConnection(self.capacity))
+        return Link(broker.name, self.connections[-1], queue, Whole({}))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -139,10 +139,10 @@ def started(node: type[client.Client], what: NodeConfig) -> Any:
     return made
 
 
-def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(30):
-            await story()
+            await scenario()
 
     asyncio.run(bounded())
 
@@ -152,76 +152,82 @@ async def until(true: Callable[[], Any]) -> None:
         await asyncio.sleep(0.001)
 
 
-def published(line: Line) -> list[int]:
-    return [m.message_id & 0xFFFFFFFF for m in line.sent if m.kind is Kind.PUBLISH]
+def published(connection: FakeConnection) -> list[int]:
+    return [m.message_id & 0xFFFFFFFF for m in connection.sent if m.kind is Kind.PUBLISH]
 
 
-def test_over_a_break_the_queue_keeps_what_has_no_custody_and_the_core_what_has(
+def test_a_broken_link_loses_neither_queued_publications_nor_those_with_custody(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
-        brokers.room = 0
+        brokers.capacity = 0
         await until(lambda: sensor.ready)
         sensor.publish("t", 5, 10)
         sensor.publish("t", 1, 10)
         sensor.publish("t", 4, 10)
-        assert (sensor.queued, sensor.status()["owed"]) == (3, 2)
-        brokers.room = 1_000_000
-        brokers.lines[0].break_off()
-        await until(lambda: len(brokers.lines) == 2 and len(published(brokers.lines[1])) == 3)
-        assert published(brokers.lines[1]) == [2, 1, 3], "each once"
-        assert (sensor.queued, sensor.status()["owed"]) == (0, 2)
+        assert (sensor.queued, sensor.status()["pending"]) == (3, 2)
+        brokers.capacity = 1_000_000
+        brokers.connections[0].break_off()
+        await until(
+            lambda: len(brokers.connections) == 2 and len(published(brokers.connections[1])) == 3
+        )
+        assert published(brokers.connections[1]) == [2, 1, 3], "each publication once"
+        assert (sensor.queued, sensor.status()["pending"]) == (0, 2)
         await sensor.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_lost_broker_is_called_once_more_then_the_next_and_one_that_stops_is_left_at_once(
+def test_a_lost_broker_is_called_once_more_but_a_broker_that_stops_is_left_at_once(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
         await until(lambda: sensor.core.broker == "b1")
         brokers.down = {"b1"}
-        brokers.lines[0].break_off()
+        brokers.connections[0].break_off()
         await until(lambda: sensor.core.broker == "b2")
         assert brokers.called == ["b1", "b1", "b2"]
         brokers.down = {"b2"}
-        brokers.lines[1].break_off(SENT_AWAY)
+        brokers.connections[1].break_off(SENT_AWAY)
         await until(lambda: sensor.core.broker == "b1")
         assert brokers.called == ["b1", "b1", "b2", "b1"]
-        assert sensor.status()["home"] == "b1"
+        assert sensor.status()["broker"] == "b1"
         await sensor.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_what_is_owed_is_in_the_journal_until_it_is_taken(brokers: Brokers, tmp_path: Path) -> None:
-    async def story() -> None:
+def test_pending_publications_are_in_the_journal_until_they_are_acknowledged(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
         await until(lambda: sensor.ready)
         for level in (5, 2, 3):
             sensor.publish("t", level, 10)
-        line = brokers.lines[0]
-        await until(lambda: len(published(line)) == 3)
+        connection = brokers.connections[0]
+        await until(lambda: len(published(connection)) == 3)
         assert [each.message_id for each in journalled()] == [message_id(3, 1), message_id(3, 3)]
-        line.say(acknowledgement(1, Message(Kind.PUBLISH, message_id=message_id(3, 1))))
-        await until(lambda: sensor.status()["owed"] == 1)
+        connection.receive(acknowledgement(1, Message(Kind.PUBLISH, message_id=message_id(3, 1))))
+        await until(lambda: sensor.status()["pending"] == 1)
         assert [each.message_id for each in journalled()] == [message_id(3, 3)]
-        # It is killed: nothing is closed, and another process begins with the same files.
+        # The sensor is killed: it closes nothing, and another process starts with the same files.
         again = started(Sensor, config(tmp_path, "sensor"))
         await again.open()
-        await until(lambda: len(brokers.lines) == 2 and len(published(brokers.lines[1])) == 2)
-        restored = [m for m in brokers.lines[1].sent if m.kind is Kind.PUBLISH]
+        await until(
+            lambda: len(brokers.connections) == 2 and len(published(brokers.connections[1])) == 2
+        )
+        restored = [m for m in brokers.connections[1].sent if m.kind is Kind.PUBLISH]
         assert all(map(has_custody, restored))
-        assert published(brokers.lines[1]) == [3, 1]
+        assert published(brokers.connections[1]) == [3, 1]
         assert [bool(each.flags & REPEATED) for each in restored] == [False, True]
         again.publish("t", 5, 10)
-        await until(lambda: published(brokers.lines[1]) == [3, 1, 4])
+        await until(lambda: published(brokers.connections[1]) == [3, 1, 4])
         await sensor.close()
         await again.close()
 
@@ -232,11 +238,11 @@ def test_what_is_owed_is_in_the_journal_until_it_is_taken(brokers: Brokers, tmp_
         finally:
             journal.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_timeline_is_advertised_at_once(brokers: Brokers, tmp_path: Path) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
         await until(lambda: sensor.ready)
@@ -244,65 +250,65 @@ def test_a_timeline_is_advertised_at_once(brokers: Brokers, tmp_path: Path) -> N
             {"at_ns": 10**18, "topic": topic, "priority": 5, "size": 1} for topic in ("a", "b", "a")
         ]
         sensor.play(2 * 10**18, later)
-        line = brokers.lines[0]
-        await until(lambda: len(line.sent) == 2)
-        assert [(m.kind, m.topic) for m in line.sent] == [
+        connection = brokers.connections[0]
+        await until(lambda: len(connection.sent) == 2)
+        assert [(m.kind, m.topic) for m in connection.sent] == [
             (Kind.ADVERTISE, "a"),
             (Kind.ADVERTISE, "b"),
         ]
         sensor.begin_stop()
         await sensor.close()
 
-    run(story)
+    run(scenario)
 
 
 def test_a_full_queue_drops_no_alert_that_the_sensor_keeps(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         few = {"method": "fifo", "parameters": {"limit_bytes": 500}}
         sensor = started(Sensor, config(tmp_path, "sensor", delivery=few))
         await sensor.open()
         await until(lambda: sensor.ready)
         assert sensor.publish("t", 5, 1000) == f"{message_id(3, 1):016x}"
-        assert sensor.status()["owed"] == 1
+        assert sensor.status()["pending"] == 1
         with pytest.raises(Exception, match="was dropped"):
             sensor.publish("t", 1, 1000)
         await sensor.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_subscriber_started_again_takes_up_where_its_log_ends(
+def test_a_restarted_subscriber_continues_where_its_log_ends(
     brokers: Brokers, tmp_path: Path
 ) -> None:
     alert = Message(Kind.PUBLISH, 5, 2, CUSTODY, 9, message_id(9, 1), 7, "t", b"go")
 
-    async def story() -> None:
+    async def scenario() -> None:
         first = started(Subscriber, config(tmp_path, "subscriber", topics=["t"]))
         await first.open()
-        await until(lambda: brokers.lines and brokers.lines[0].sent)
-        brokers.lines[0].say(Message(Kind.SUBSCRIBED, topic="t"))
-        brokers.lines[0].say(alert)
-        await until(lambda: first.received == 1 and len(brokers.lines[0].sent) == 2)
-        assert [m.kind for m in brokers.lines[0].sent] == [Kind.SUBSCRIBE, Kind.TAKEN]
+        await until(lambda: brokers.connections and brokers.connections[0].sent)
+        brokers.connections[0].receive(Message(Kind.SUBSCRIBED, topic="t"))
+        brokers.connections[0].receive(alert)
+        await until(lambda: first.received == 1 and len(brokers.connections[0].sent) == 2)
+        assert [m.kind for m in brokers.connections[0].sent] == [Kind.SUBSCRIBE, Kind.ACK]
         again = started(Subscriber, config(tmp_path, "subscriber", topics=["t"]))
         await again.open()
-        await until(lambda: len(brokers.lines) == 2 and len(brokers.lines[1].sent) == 2)
-        subscribe, missed = brokers.lines[1].sent
+        await until(lambda: len(brokers.connections) == 2 and len(brokers.connections[1].sent) == 2)
+        subscribe, missed = brokers.connections[1].sent
         assert (subscribe.kind, missed.kind) == (Kind.SUBSCRIBE, Kind.MISSED)
         assert alert.message_id in decode_digest(missed.payload)
-        brokers.lines[1].say(alert)
-        await until(lambda: len(brokers.lines[1].sent) == 3)
-        assert brokers.lines[1].sent[2].kind is Kind.TAKEN
+        brokers.connections[1].receive(alert)
+        await until(lambda: len(brokers.connections[1].sent) == 3)
+        assert brokers.connections[1].sent[2].kind is Kind.ACK
         assert again.received == 0
         await first.close()
         await again.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_disk_that_fails_is_one_line_in_the_log_for_each_row_of_failures(
+def test_a_failing_disk_is_logged_once_for_each_series_of_failures(
     brokers: Brokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     complaints: list[str] = []
@@ -311,7 +317,7 @@ def test_a_disk_that_fails_is_one_line_in_the_log_for_each_row_of_failures(
     def fail(self: Journal, message: Message) -> None:
         raise full
 
-    async def story() -> None:
+    async def scenario() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
         await until(lambda: sensor.ready)
@@ -320,12 +326,12 @@ def test_a_disk_that_fails_is_one_line_in_the_log_for_each_row_of_failures(
                 if fails:
                     patched.setattr(Journal, "add", fail)
                 sensor.publish("t", 5, 10)
-        await until(lambda: published(brokers.lines[0]) == [1, 2, 3, 4])
-        assert sensor.status()["owed"] == 4
+        await until(lambda: published(brokers.connections[0]) == [1, 2, 3, 4])
+        assert sensor.status()["pending"] == 4
         await sensor.close()
         lines = (tmp_path / "n1.jsonl").read_text().splitlines()
         complaints.extend(line for line in lines if json.loads(line)["event"] == "journal")
 
-    run(story)
+    run(scenario)
     assert len(complaints) == 2
     assert "cannot be written: No space left on device" in complaints[0]

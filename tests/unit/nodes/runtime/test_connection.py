@@ -1,4 +1,4 @@
-"""The connection below a link: who does not answer is given up, and both ends take the time at the same point."""
+"""The connection below a link: unresponsive peers are given up, and both ends take the time at the same point."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ from nodes.runtime.dialing import DialledConnection
 PATIENCE_S = 60
 
 
-def test_a_peer_is_given_up_after_the_same_time_whether_bytes_are_under_way_or_not() -> None:
+def test_a_peer_is_given_up_after_the_same_time_with_and_without_bytes_in_flight() -> None:
     with socket.socket() as sock:
         watch_for_vanished_peer(sock)
         tcp = {
@@ -40,7 +40,7 @@ def test_a_peer_is_given_up_after_the_same_time_whether_bytes_are_under_way_or_n
     assert VANISHED_AFTER_S >= 100  # RFC 1122, 4.2.3.5
 
 
-def test_a_peer_that_takes_nothing_more_ends_the_connection() -> None:
+def test_a_peer_that_stops_reading_ends_the_connection() -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as sock,
@@ -75,13 +75,13 @@ def test_a_peer_that_asks_for_answers_and_does_not_read_them_is_cut_off(
 ) -> None:
     monkeypatch.setattr(connection, "MAX_UNREAD_BYTES", 100_000)
 
-    async def receive(guest: ServerConnection) -> None:
-        assert isinstance(guest, IncomingConnection)
-        guest.trust()
+    async def receive(incoming: ServerConnection) -> None:
+        assert isinstance(incoming, IncomingConnection)
+        incoming.trust()
         with suppress(ConnectionClosed):
-            await guest.recv()
+            await incoming.recv()
 
-    async def live() -> None:
+    async def scenario() -> None:
         settings: dict[str, Any] = {**SETTINGS, "create_connection": IncomingConnection}
         async with serve(receive, "127.0.0.1", 0, **settings) as server:
             (listening,) = server.sockets
@@ -96,4 +96,4 @@ def test_a_peer_that_asks_for_answers_and_does_not_read_them_is_cut_off(
                 with pytest.raises(ConnectionError):
                     await asyncio.wait_for(pour(sock, pings), PATIENCE_S)
 
-    asyncio.run(live())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""A sensor's journal: what survives a crash at any byte, and what a disk that does not write can do to it."""
+"""A sensor's journal: records that survive a crash at any byte, and the effects of a full disk."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ def alert(counter: int, size: int = 5) -> Message:
 
 
 def pending(path: Path, run: str = "r1") -> list[int]:
-    """The counters of what a sensor that is started now would find."""
+    """The counters of the pending messages that a sensor would find if it started now."""
     journal = Journal(str(path), run)
     try:
         return [message.message_id & 0xFFFFFFFF for message in journal.pending()]
@@ -35,12 +35,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
-def test_what_nobody_has_taken_is_there_after_a_crash(path: Path) -> None:
+def test_pending_publications_are_in_the_journal_after_a_crash(path: Path) -> None:
     journal = Journal(str(path), "r1")
     for counter in (1, 2, 3):
         journal.add(alert(counter))
     journal.acknowledged(message_id(3, 2))
-    journal.acknowledged(message_id(3, 9))  # not in it
+    journal.acknowledged(message_id(3, 9))  # not in the journal
     again = Journal(str(path), "r1")  # nothing was closed
     assert again.pending() == [alert(1), alert(3)]
     assert again.highest_id == message_id(3, 3)
@@ -48,7 +48,9 @@ def test_what_nobody_has_taken_is_there_after_a_crash(path: Path) -> None:
     again.close()
 
 
-def test_what_was_taken_lately_is_there_after_a_crash_too(path: Path) -> None:
+def test_recently_acknowledged_publications_are_in_the_journal_after_a_crash_too(
+    path: Path,
+) -> None:
     journal = Journal(str(path), "r1")
     for counter in range(1, 103):
         journal.add(alert(counter))
@@ -64,7 +66,7 @@ def test_what_was_taken_lately_is_there_after_a_crash_too(path: Path) -> None:
     again.close()
 
 
-def test_the_journal_of_another_run_is_begun_anew(path: Path) -> None:
+def test_the_journal_of_another_run_is_cleared(path: Path) -> None:
     journal = Journal(str(path), "r1")
     journal.add(alert(1))
     journal.close()
@@ -79,8 +81,8 @@ operations = st.lists(
 
 @given(operations)
 @settings(max_examples=25, deadline=None)
-def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
-    story: list[tuple[str, int]],
+def test_a_journal_cut_at_any_byte_returns_its_whole_records_and_continues_from_there(
+    sequence: list[tuple[str, int]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "journal")
@@ -90,7 +92,7 @@ def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
             0: [],
             journal.size: [],
         }  # length of the file: messages without acknowledgement then
-        for what, counter in story:
+        for what, counter in sequence:
             if what == "add" and counter not in model:
                 journal.add(alert(counter))
                 model[counter] = None
@@ -105,9 +107,9 @@ def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
             path.write_bytes(data[:cut])
             whole = at_size[max(size for size in at_size if size <= cut)]
             assert pending(path) == whole
-            going_on = Journal(str(path), "r1")
-            going_on.add(alert(99))
-            going_on.close()
+            continued = Journal(str(path), "r1")
+            continued.add(alert(99))
+            continued.close()
             assert pending(path) == [*whole, 99]
 
 
@@ -135,17 +137,17 @@ def test_the_file_stays_small_however_much_is_published(path: Path) -> None:
         assert path.stat().st_size < 4 * MAX_REPEATED_BYTES + 2000
     assert (pending(path), journal.pending()) == ([1], [alert(1)])
     journal.acknowledged(message_id(3, 1))
-    lately = journal.recently_acknowledged()
-    assert lately[-2:] == [alert(499, size=1000), alert(1)]
-    assert len(lately) > 50
+    recent = journal.recently_acknowledged()
+    assert recent[-2:] == [alert(499, size=1000), alert(1)]
+    assert len(recent) > 50
     journal.close()
     again = Journal(str(path), "r1")
     assert (again.pending(), again.highest_id) == ([], message_id(3, 499))
-    assert again.recently_acknowledged() == lately
+    assert again.recently_acknowledged() == recent
     again.close()
 
 
-def test_a_full_journal_refuses_what_does_not_fit_and_keeps_what_it_has(path: Path) -> None:
+def test_a_full_journal_refuses_records_that_do_not_fit_and_keeps_the_others(path: Path) -> None:
     journal = Journal(str(path), "r1", limit=5000)
     for counter in range(1, 5):
         journal.add(alert(counter, size=1000))
@@ -159,28 +161,28 @@ def test_a_full_journal_refuses_what_does_not_fit_and_keeps_what_it_has(path: Pa
 
 
 class FullDisk:
-    """Writes so many bytes, and then no more."""
+    """A disk that accepts `capacity` more bytes."""
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self._pwrite = os.pwrite
 
     def pwrite(self, file: int, data: bytes, at: int) -> int:
-        some = data[: self.room]
+        some = data[: self.capacity]
         if not some:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.room -= len(some)
+        self.capacity -= len(some)
         return self._pwrite(file, some, at)
 
 
-@pytest.mark.parametrize("room", range(len(pack(What.MESSAGE, encode(alert(2))))))
-def test_a_record_that_a_full_disk_tore_hides_nothing_that_comes_later(
-    path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+@pytest.mark.parametrize("capacity", range(len(pack(What.MESSAGE, encode(alert(2))))))
+def test_a_record_torn_by_a_full_disk_does_not_hide_later_records(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capacity: int
 ) -> None:
     journal = Journal(str(path), "r1")
     journal.add(alert(1))
     with monkeypatch.context() as patched:
-        patched.setattr(module.os, "pwrite", FullDisk(room).pwrite)
+        patched.setattr(module.os, "pwrite", FullDisk(capacity).pwrite)
         with pytest.raises(OSError, match="No space left"):
             journal.add(alert(2))
     journal.add(alert(3))
@@ -188,7 +190,7 @@ def test_a_record_that_a_full_disk_tore_hides_nothing_that_comes_later(
     assert pending(path) == [1, 3]
 
 
-def test_if_there_is_no_room_to_tidy_up_the_old_file_stays(
+def test_the_old_file_stays_if_the_disk_is_too_full_to_compact_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(str(path), "r1", limit=5000)
@@ -206,6 +208,6 @@ def test_if_there_is_no_room_to_tidy_up_the_old_file_stays(
     assert pending(path) == [2, 3, 4, 5]
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         Journal(str(tmp_path / "nowhere" / "journal"), "r1")

@@ -82,6 +82,6 @@ def test_without_both_sides_bits_end_the_connection(offered: bool, accepted: boo
     assert "reserved bits must be 0" in str(server.parser_exc)
 
 
-def test_it_is_agreed_on_once() -> None:
+def test_the_extension_is_agreed_on_once() -> None:
     client, server = connected(times=2)
     assert len(client.extensions) == len(server.extensions) == 1

@@ -18,7 +18,7 @@ LOST = ConnectionClosedError(None, None)
 
 
 class FakeTransport:
-    """Remembers being aborted."""
+    """Loses the connection when it is aborted."""
 
     def __init__(self, connection: "FakeConnection") -> None:
         self.connection = connection
@@ -28,7 +28,7 @@ class FakeTransport:
 
 
 class FakeConnection:
-    """What a Link uses of a WebSocket connection: `incoming` is received, what is sent stands in `sent`."""
+    """The part of a WebSocket connection that a Link uses; it receives `incoming` and records chunks in `sent`."""
 
     arrived_ns = 77
     prompt_acks = False
@@ -80,10 +80,10 @@ class FakeConnection:
         self._incoming.put_nowait(None)
 
 
-def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(30):
-            await story()
+            await scenario()
 
     asyncio.run(bounded())
 
@@ -94,7 +94,7 @@ async def until(true: Callable[[], Any]) -> None:
 
 
 class Listener:
-    """Takes what a link hands over."""
+    """Records the messages and refusals that a link hands over."""
 
     def __init__(self) -> None:
         self.got: list[tuple[Message, int]] = []
@@ -109,7 +109,7 @@ class Listener:
 
 
 def test_messages_go_out_in_order_and_come_in_with_their_time() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         message = Message(Kind.PUBLISH, topic="t")
         connection, listener = FakeConnection(encode(message)), Listener()
         link = Link("b1", connection, Fifo({}), Whole({}))
@@ -123,11 +123,11 @@ def test_messages_go_out_in_order_and_come_in_with_their_time() -> None:
         assert await running == "no close frame received or sent"
         assert listener.got == [(message, 77)]
 
-    run(story)
+    run(scenario)
 
 
-def test_what_the_kernel_did_not_take_is_still_queued_when_the_link_is_gone() -> None:
-    async def story() -> None:
+def test_messages_that_the_kernel_did_not_accept_stay_queued_when_the_link_is_lost() -> None:
+    async def scenario() -> None:
         connection, queue, listener = FakeConnection(jams_after=1), Fifo({}), Listener()
         link = Link("b1", connection, queue, Whole({}))
         for data in (b"one", b"two", b"three"):
@@ -145,12 +145,12 @@ def test_what_the_kernel_did_not_take_is_still_queued_when_the_link_is_gone() ->
         again.lose()
         await running
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("bad", ["text", b"garbage"])
-def test_after_bytes_that_are_no_message_nothing_more_is_taken(bad: bytes | str) -> None:
-    async def story() -> None:
+def test_a_link_accepts_nothing_more_after_bytes_that_are_no_message(bad: bytes | str) -> None:
+    async def scenario() -> None:
         good = encode(Message(Kind.PUBLISH, topic="t"))
         connection, listener = FakeConnection(bad, good, good), Listener()
         link = Link("x1", connection, Fifo({}), Whole({}))
@@ -159,7 +159,7 @@ def test_after_bytes_that_are_no_message_nothing_more_is_taken(bad: bytes | str)
         assert connection.closed_with == (1002, reason)
         assert listener.got == []
 
-    run(story)
+    run(scenario)
 
 
 class HoldsBack(Fifo):
@@ -183,8 +183,8 @@ class HoldsBack(Fifo):
         return self.due
 
 
-def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
-    async def story() -> None:
+def test_a_method_that_holds_back_is_notified_of_progress_at_its_deadline() -> None:
+    async def scenario() -> None:
         connection, listener = FakeConnection(), Listener()
         queue = HoldsBack(asyncio.get_running_loop().time() + 0.02)
         link = Link("b1", connection, queue, Whole({}), Needs(link_model=True))
@@ -196,11 +196,11 @@ def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
         connection.lose()
         await running
 
-    run(story)
+    run(scenario)
 
 
-def test_the_kernel_is_not_asked_for_a_method_that_does_not_need_the_line() -> None:
-    async def story() -> None:
+def test_the_kernel_is_not_queried_for_a_method_that_needs_no_link_model() -> None:
+    async def scenario() -> None:
         connection, listener = FakeConnection(), Listener()
         queue = HoldsBack(asyncio.get_running_loop().time())
         link = Link("b1", connection, queue, Whole({}))
@@ -211,34 +211,34 @@ def test_the_kernel_is_not_asked_for_a_method_that_does_not_need_the_line() -> N
         connection.lose()
         await running
 
-    run(story)
+    run(scenario)
 
 
-class WaitsForAnswers(Fifo):
-    """Gives the next chunk when the last one was answered."""
+class WaitsForAcks(Fifo):
+    """Gives the next chunk when the last one was acknowledged."""
 
     def __init__(self) -> None:
         super().__init__({})
         self.packet_payload = 0
-        self.answered: list[int] = [255]
+        self.acknowledged: list[int] = [255]
 
     def on_link_up(self, packet_payload: int, now: float) -> None:
         self.packet_payload = packet_payload
 
     def next_chunk(self, now: float) -> Chunk | None:
-        return super().next_chunk(now) if self.answered else None
+        return super().next_chunk(now) if self.acknowledged else None
 
     def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         if self._in_hand is not None:
-            self.answered.clear()
+            self.acknowledged.clear()
         super().on_progress(unsent_bytes, now)
 
     def on_ack(self, number: int, now: float) -> None:
-        self.answered.append(number)
+        self.acknowledged.append(number)
 
 
-class FakeAnswers:
-    """What a Link uses of its answers."""
+class FakeAcks:
+    """The part of `LinkAcks` that a Link uses."""
 
     def __init__(self) -> None:
         self.sent: list[int] = []
@@ -252,11 +252,11 @@ class FakeAnswers:
         self.closed = True
 
 
-def test_an_answer_lets_the_next_chunk_go_and_each_chunk_is_answered() -> None:
-    async def story() -> None:
+def test_an_acknowledgement_releases_the_next_chunk_and_each_chunk_is_acknowledged() -> None:
+    async def scenario() -> None:
         message = encode(Message(Kind.PUBLISH, topic="t"))
         connection, listener = FakeConnection(*[message] * 3), Listener()
-        queue, udp_acks = WaitsForAnswers(), FakeAnswers()
+        queue, udp_acks = WaitsForAcks(), FakeAcks()
         link = Link("b1", connection, queue, Whole({}), Needs(udp_acks=True), udp_acks)
         link.begin()
         assert queue.packet_payload == 1444
@@ -273,11 +273,11 @@ def test_an_answer_lets_the_next_chunk_go_and_each_chunk_is_answered() -> None:
         await running
         assert udp_acks.closed
 
-    run(story)
+    run(scenario)
 
 
 class Evicting(Fifo):
-    """Throws out what waits for whatever comes."""
+    """Evicts all waiting messages for each new one."""
 
     def offer(
         self,
@@ -294,17 +294,17 @@ class Evicting(Fifo):
         return tuple(gone)
 
 
-def test_what_is_dropped_for_another_is_told() -> None:
-    async def story() -> None:
+def test_offer_returns_the_message_that_was_evicted_for_another() -> None:
+    async def scenario() -> None:
         link = Link("b1", FakeConnection(), Evicting({}), Whole({}))
         assert link.offer(b"one", 1) == ()
         assert link.offer(b"two", 5) == (Dropped(b"one", 1, "made room"),)
 
-    run(story)
+    run(scenario)
 
 
 def test_bits_that_the_method_does_not_use_end_the_link() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         message = encode(Message(Kind.PUBLISH, topic="t"))
         connection, listener = FakeConnection(Chunk(message, 0b100)), Listener()
         reason = await Link("x1", connection, Fifo({}), Whole({})).run(
@@ -319,35 +319,35 @@ def test_bits_that_the_method_does_not_use_end_the_link() -> None:
         labelled.lose()
         await running
 
-    run(story)
+    run(scenario)
 
 
 def test_a_method_that_wants_prompt_acknowledgements_gets_them() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         for wanted in (False, True):
             connection = FakeConnection()
             needs = Needs(prompt_acks=wanted)
             Link("x1", connection, Fifo({}), Whole({}), needs).begin()
             assert connection.prompt_acks is wanted
 
-    run(story)
+    run(scenario)
 
 
 class Broken(Fifo):
-    """A method with a mistake."""
+    """A method with a bug."""
 
     def next_chunk(self, now: float) -> Chunk | None:
         raise ZeroDivisionError
 
 
-def test_a_link_whose_method_fails_does_not_look_alive() -> None:
-    async def story() -> None:
+def test_a_link_whose_method_fails_ends_with_the_error() -> None:
+    async def scenario() -> None:
         connection, listener = FakeConnection(), Listener()
         link = Link("b1", connection, Broken({}), Whole({}))
         with pytest.raises(ZeroDivisionError):
             await link.run(listener.handle, listener.refuse)
 
-    run(story)
+    run(scenario)
 
 
 TOO_BIG = Close(1009, "frame with 9 bytes exceeds limit of 8 bytes")
@@ -359,7 +359,7 @@ GONE = Close(1001, "")
     [
         (ConnectionClosedError(None, TOO_BIG), [TOO_BIG.reason]),
         (ConnectionClosedError(GONE, TOO_BIG, rcvd_then_sent=False), [TOO_BIG.reason]),
-        (ConnectionClosedError(TOO_BIG, TOO_BIG, rcvd_then_sent=True), []),  # this side was it
+        (ConnectionClosedError(TOO_BIG, TOO_BIG, rcvd_then_sent=True), []),  # the peer closed first
         (ConnectionClosedError(None, Close(1002, "")), ["sent 1002"]),
         (ConnectionClosedError(None, Close(1007, "no UTF-8")), ["no UTF-8"]),
         (ConnectionClosedError(None, GONE), []),
@@ -370,33 +370,33 @@ GONE = Close(1001, "")
 def test_a_peer_that_breaks_the_rules_of_websockets_is_refused_and_one_that_goes_is_not(
     closed: ConnectionClosedError, refusals: list[str]
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         connection, listener = FakeConnection(), Listener()
         link = Link("x1", connection, Fifo({}), Whole({}))
         connection.lose(closed)
         reason = await link.run(listener.handle, listener.refuse)
         assert len(listener.refusals) == len(refusals)
-        for said, expected in zip(listener.refusals, refusals, strict=True):
-            assert expected in said
-            assert reason == said
+        for refusal, expected in zip(listener.refusals, refusals, strict=True):
+            assert expected in refusal
+            assert reason == refusal
 
-    run(story)
+    run(scenario)
 
 
-def test_a_part_of_a_message_is_a_sign_of_life_and_so_is_what_the_peer_takes_of_a_long_one() -> (
-    None
-):
-    async def story() -> None:
+def test_received_bytes_and_acknowledged_bytes_of_a_long_message_are_signs_of_life() -> None:
+    async def scenario() -> None:
         connection = FakeConnection()
         link = Link("b1", connection, Fifo({}), Whole({}))  # type: ignore[arg-type]
         assert link.active_ago_s() is None
         connection.has_seen = Traffic(10, 0.5, 0, 9.0)
         assert link.active_ago_s() == 0.5
-        assert link.active_ago_s() is None, "that is known already"
+        assert link.active_ago_s() is None, "this activity is known already"
         connection.has_seen = Traffic(10, 7.0, 99, 0.25)
         assert link.active_ago_s() == 0.25
         connection.unsent = 0
         connection.has_seen = Traffic(10, 7.0, 199, 0.25)
-        assert link.active_ago_s() is None, "it has everything; now it could speak for itself"
+        assert link.active_ago_s() is None, (
+            "nothing is unsent; from now on the peer must send something itself"
+        )
 
-    run(story)
+    run(scenario)

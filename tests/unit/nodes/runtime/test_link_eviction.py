@@ -1,4 +1,4 @@
-"""Which links between brokers are closed in order: those that rest, unused for longest first, no more than needed."""
+"""Which links between brokers are closed in order: unused ones, the longest unused first, no more than needed."""
 
 from dataclasses import dataclass, field
 
@@ -12,11 +12,11 @@ from nodes.runtime.link_eviction import ANSWER_S, UNUSED_S, LinkActivity, links_
 NOW = 1000.0
 ALERT = Message(Kind.PUBLISH, priority=5, flags=CUSTODY)
 ROUTINE = Message(Kind.PUBLISH)
-TAKEN = Message(Kind.TAKEN)
+ACK = Message(Kind.ACK)
 
 
 @dataclass
-class Line:
+class FakeLink:
     last: float = 0.0
     idle: bool = True
     receiving: bool = False
@@ -27,9 +27,9 @@ class Line:
         self.activity = LinkActivity(self.last)
 
 
-lines = st.lists(
+fake_links = st.lists(
     st.builds(
-        Line,
+        FakeLink,
         last=st.floats(NOW - 10, NOW),
         idle=st.booleans(),
         receiving=st.booleans(),
@@ -39,20 +39,20 @@ lines = st.lists(
 )
 
 
-@given(links=lines, most=st.integers(2, 24))
-def test_only_links_that_rest_are_closed_the_longest_unused_first_and_only_as_many_as_needed(
-    links: list[Line], most: int
+@given(links=fake_links, most=st.integers(2, 24))
+def test_only_unused_links_are_closed_the_longest_unused_first_and_only_as_many_as_needed(
+    links: list[FakeLink], most: int
 ) -> None:
     chosen, left = links_to_evict(links, most, NOW)
     staying = [link for link in links if not link.closing_orderly]
-    resting = [
+    unused = [
         link for link in staying if link.idle and not link.receiving and NOW - link.last > UNUSED_S
     ]
     too_many = max(0, len(staying) - most)
-    assert len(chosen) == min(too_many, len(resting))
+    assert len(chosen) == min(too_many, len(unused))
     assert left == too_many - len(chosen)
-    assert all(link in resting for link in chosen)
-    spared = [link.last for link in resting if link not in chosen]
+    assert all(link in unused for link in chosen)
+    spared = [link.last for link in unused if link not in chosen]
     assert not chosen or max(link.last for link in chosen) <= min(spared, default=NOW)
 
 
@@ -60,16 +60,16 @@ def test_only_links_that_rest_are_closed_the_longest_unused_first_and_only_as_ma
     ("messages", "rests_after"),
     [
         ([], 0.0),
-        ([Message(Kind.BEAT)], 0.0),
+        ([Message(Kind.HEARTBEAT)], 0.0),
         ([ROUTINE], UNUSED_S),
         ([Message(Kind.OVERLAY)], UNUSED_S),
         ([ALERT], ANSWER_S),
-        ([ALERT, TAKEN], UNUSED_S),
-        ([ALERT, ALERT, TAKEN], ANSWER_S),
-        ([TAKEN, ALERT], ANSWER_S),
+        ([ALERT, ACK], UNUSED_S),
+        ([ALERT, ALERT, ACK], ANSWER_S),
+        ([ACK, ALERT], ANSWER_S),
     ],
 )
-def test_a_link_rests_when_it_was_not_used_and_every_alert_on_it_was_answered(
+def test_a_link_is_unused_when_it_was_idle_and_every_alert_on_it_was_acknowledged(
     messages: list[Message], rests_after: float
 ) -> None:
     activity = LinkActivity(NOW - 100)

@@ -1,4 +1,4 @@
-"""node.json: the right one is understood, a wrong one is answered with one sentence."""
+"""node.json: a valid one is read, an invalid one is refused with one sentence."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ GOOD: dict[str, Any] = {
 }
 
 
-def test_a_good_configuration_is_understood() -> None:
+def test_a_valid_configuration_is_read() -> None:
     config = parse(GOOD)
     assert config.kind is NodeKind.SUBSCRIBER
     assert config.brokers == (BrokerAddress("b1", 1, Endpoint("10.77.0.1", 7000)),)
@@ -45,7 +45,7 @@ def test_a_good_configuration_is_understood() -> None:
     assert config.secret == b"of the slope"
 
 
-def test_chance_depends_on_seed_node_and_purpose_only() -> None:
+def test_random_numbers_depend_on_seed_node_and_purpose_only() -> None:
     config = parse(GOOD)
     assert config.random("a").random() == parse(GOOD).random("a").random()
     others = [
@@ -57,7 +57,7 @@ def test_chance_depends_on_seed_node_and_purpose_only() -> None:
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_whatever_is_missing_is_named(name: str) -> None:
+def test_a_missing_setting_is_named(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name} is missing"):
         parse({key: value for key, value in GOOD.items() if key != name})
 
@@ -93,13 +93,15 @@ def test_whatever_is_missing_is_named(name: str) -> None:
         ({"topics": ["\ud800"]}, "cannot be written as UTF-8"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
+def test_an_invalid_setting_is_explained_in_a_sentence(
+    wrong: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(ConfigError) as error:
         parse({**GOOD, **wrong})
     assert sentence in str(error.value)
 
 
-def test_a_file_that_is_not_there_or_not_json_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_not_json_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*node.json: No such file"):
         load(str(tmp_path / "node.json"))
     file = tmp_path / "node.json"

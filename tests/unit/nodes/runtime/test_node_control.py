@@ -1,4 +1,4 @@
-"""Questions on the control socket, and time as a node's core sees it, without a process or a network."""
+"""Requests on the control socket, and deadlines of a node's core, without a process or a network."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "n1.jsonl").read_text().splitlines()]
 
 
-def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> None:
+def test_every_request_has_an_answer_and_an_invalid_request_a_reason(tmp_path: Path) -> None:
     async def ask() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Sensor(config(tmp_path, "sensor"), log)
@@ -68,10 +68,10 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
             "queued": 0,
             "peers": [],
             "playing": 0,
-            "home": None,
-            "owed": 0,
+            "broker": None,
+            "pending": 0,
         }
-        assert respond(node, {"do": "overlay"})["overlay"] == {"home": None, "owed": 0}
+        assert respond(node, {"do": "overlay"})["overlay"] == {"broker": None, "pending": 0}
         for bad, reason in [
             (5, "a question is a JSON object"),
             ({}, "None is no question"),
@@ -97,8 +97,10 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
     assert publish["id"] == "0000000100000001"
 
 
-def test_several_questions_fit_on_one_line_each_and_nonsense_is_survived(tmp_path: Path) -> None:
-    async def converse() -> None:
+def test_several_requests_are_answered_line_by_line_and_invalid_ones_are_survived(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         path = tmp_path / "ctl"
         async with ControlSocket(str(path), Broker(config(tmp_path, "broker"), log)):
@@ -117,11 +119,11 @@ def test_several_questions_fit_on_one_line_each_and_nonsense_is_survived(tmp_pat
         assert not path.exists()
         log.close()
 
-    asyncio.run(converse())
+    asyncio.run(scenario())
 
 
 class FullLink:
-    """A link that takes nothing, and remembers being ended."""
+    """A link that accepts nothing, and records the reasons of its end."""
 
     peer = "c1"
     closing_orderly = False
@@ -139,28 +141,28 @@ class FullLink:
         self.ended.append(reason)
 
 
-def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_anything_else_stays(
+def test_a_full_link_ends_only_when_a_control_message_does_not_fit(
     tmp_path: Path,
 ) -> None:
-    async def run_until_stopped() -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         link = FullLink()
         node.links["c1"] = link  # type: ignore[assignment]
         assert node.perform([Send("c1", Message(Kind.PUBLISH, topic="t"))]) == ["no room at all"]
         assert link.ended == []
-        node.perform([Send("c1", Message(Kind.OVERLAY))])  # it will be said again
+        node.perform([Send("c1", Message(Kind.OVERLAY))])  # the overlay will send it again
         assert link.ended == []
         node.perform([Send("c1", Message(Kind.SUBSCRIBED, topic="t"))])
         assert link.ended == ["no room for SUBSCRIBED: no room at all"]
         log.close()
 
-    asyncio.run(run_until_stopped())
+    asyncio.run(scenario())
     assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "OVERLAY", "SUBSCRIBED"]
 
 
 class EvictingLink(FullLink):
-    """A link that throws out an older message for each new one."""
+    """A link that evicts an older message for each new one."""
 
     older = Message(Kind.PUBLISH, priority=2, message_id=7, topic="⛰" * 85, payload=b"x" * 999)
 
@@ -170,10 +172,10 @@ class EvictingLink(FullLink):
         return (Dropped(encode(self.older), 2, "made room for level 5"),)
 
 
-def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not_refused(
+def test_an_evicted_message_is_logged_by_its_own_id_and_the_newer_is_not_refused(
     tmp_path: Path,
 ) -> None:
-    async def run_until_stopped() -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         node.links["c1"] = EvictingLink()  # type: ignore[assignment]
@@ -181,7 +183,7 @@ def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not
         assert node.perform([Send("c1", newer)]) == []
         log.close()
 
-    asyncio.run(run_until_stopped())
+    asyncio.run(scenario())
     (drop,) = events(tmp_path)
     assert drop == {
         "t": drop["t"],
@@ -196,8 +198,8 @@ def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not
     }
 
 
-def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path) -> None:
-    async def run_until_stopped() -> None:
+def test_a_sensor_whose_timeline_fails_ends_with_an_error(tmp_path: Path) -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Sensor(config(tmp_path, "sensor"), log)
         node.core.publish = lambda message, now: 1 / 0  # type: ignore[method-assign]
@@ -209,23 +211,23 @@ def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path)
         await node.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(run_until_stopped(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 @pytest.mark.parametrize("patience_s", [0.05, 600])
-def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_first(
+def test_a_client_that_sends_nothing_is_refused_in_time_unless_the_broker_stops_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float
 ) -> None:
     monkeypatch.setitem(SETTINGS, "open_timeout", patience_s)
 
-    async def run_until_stopped() -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         listening = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
         node = Broker(listening, log)
         node.go()
-        living = asyncio.create_task(node.run_until_stopped())
+        running = asyncio.create_task(node.run_until_stopped())
         while not node.ready:
             await asyncio.sleep(0.005)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -233,18 +235,18 @@ def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_fi
             with suppress(ConnectionError):
                 assert await reader.read() == b""
         node.terminate()
-        await living
+        await running
         writer.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(run_until_stopped(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
     refusals = [event["reason"] for event in events(tmp_path) if event["event"] == "refuse"]
     assert refusals == (["no WebSocket handshake in time"] if patience_s < 1 else [])
     assert events(tmp_path)[-1]["event"] == "stop"
 
 
 class Clockwork:
-    """An overlay that only wants to be woken, and does everything a core may do when it is."""
+    """An overlay that wakes up at one deadline, and returns every kind of action there."""
 
     def __init__(self, due: float) -> None:
         self.due: float | None = due
@@ -280,7 +282,7 @@ class Clockwork:
 
 
 def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_path: Path) -> None:
-    async def run_until_stopped() -> None:
+    async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         core = Clockwork(node.now() + 0.02)
@@ -293,7 +295,7 @@ def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_pat
         assert node.received == 1
         log.close()
 
-    asyncio.run(run_until_stopped())
+    asyncio.run(scenario())
     kinds = [event["event"] for event in events(tmp_path)]
-    assert kinds == ["receive", "duplicate", "drop"]  # who is gone needs no refusal
+    assert kinds == ["receive", "duplicate", "drop"]  # a peer that is gone needs no refusal
     assert events(tmp_path)[2]["reason"] == "there is no link to gone"

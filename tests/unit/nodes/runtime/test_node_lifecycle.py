@@ -1,4 +1,4 @@
-"""A node's life is the table of transitions, and the documentation draws the same table."""
+"""A node's states follow the table of transitions, and the documentation draws the same table."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[4] / "docs" / "nodes.md"
 
 
 @pytest.mark.parametrize(("state", "cause"), list(product(State, Cause)))
-def test_what_is_not_in_the_table_is_refused(state: State, cause: Cause) -> None:
+def test_transitions_that_are_not_in_the_table_are_refused(state: State, cause: Cause) -> None:
     if (state, cause) in TRANSITIONS:
         assert after(state, cause) is TRANSITIONS[state, cause]
     else:
@@ -46,7 +46,7 @@ def test_a_node_that_stops_never_runs_again() -> None:
     )
 
 
-def test_sigterm_is_always_understood() -> None:
+def test_every_state_accepts_sigterm() -> None:
     for state in State:
         assert after(state, Cause.SIGTERM) in (State.STOPPING, State.ENDED)
 
@@ -55,12 +55,12 @@ def test_the_documentation_draws_the_table_as_it_is() -> None:
     assert f"```mermaid\n{diagram()}\n```" in DOCS.read_text()
 
 
-def test_who_stops_nodes_learns_how_long_it_takes_without_loading_a_node() -> None:
+def test_the_stop_time_can_be_read_without_loading_a_node() -> None:
     program = (
         "import sys; from nodes.runtime.lifecycle import STOP_WITHIN_S; print(STOP_WITHIN_S);"
         "assert 'asyncio' not in sys.modules and 'websockets' not in sys.modules"
     )
-    said = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    assert float(said) == STOP_WITHIN_S == 6
+    assert float(output) == STOP_WITHIN_S == 6

@@ -21,7 +21,7 @@ from nodes.runtime.log import (
 )
 
 
-def test_each_event_is_in_the_file_as_soon_as_it_happened(tmp_path: Path) -> None:
+def test_each_event_is_in_the_file_as_soon_as_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     log = Log(str(path), "s1")
     log.write("publish", t=5, id="00", topic="警報\n")
@@ -32,7 +32,7 @@ def test_each_event_is_in_the_file_as_soon_as_it_happened(tmp_path: Path) -> Non
     log.close()
 
 
-def test_a_log_that_is_opened_again_goes_on(tmp_path: Path) -> None:
+def test_a_log_that_is_opened_again_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     for _ in range(2):
         log = Log(str(path), "s1")
@@ -48,7 +48,7 @@ def test_a_node_that_cannot_log_ends() -> None:
     log.close()
 
 
-def test_the_counter_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_the_counter_continues_where_it_ended(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     assert last_counter(str(path)) == 0
     log = Log(str(path), "s1")
@@ -80,13 +80,13 @@ def test_a_torn_line_costs_one_number_and_no_restart(tmp_path: Path, kept: int) 
     assert [json.loads(line)["event"] for line in starts] == ["start", "start"]
 
 
-def test_whatever_stands_in_the_file_the_numbers_go_on(tmp_path: Path) -> None:
+def test_the_counter_continues_whatever_the_file_contains(tmp_path: Path) -> None:
     path = tmp_path / "s1.jsonl"
     path.write_bytes(b'5\n{"event": "publish"}\n{"event": "publish", "id": 3}\n\xff\n[]\n')
     assert last_counter(str(path)) == 5
 
 
-def test_what_the_disk_takes_in_pieces_is_written_whole(
+def test_an_event_that_the_disk_accepts_in_pieces_is_written_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, write = tmp_path / "s1.jsonl", os.write
@@ -97,7 +97,7 @@ def test_what_the_disk_takes_in_pieces_is_written_whole(
     assert json.loads(path.read_text())["kind"] == "sensor"
 
 
-def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() -> None:
+def test_a_dropped_message_is_described_however_long_topic_and_routing_are() -> None:
     message = Message(
         Kind.PUBLISH,
         priority=4,
@@ -118,18 +118,18 @@ def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() 
     ]
 
 
-def test_of_joined_publications_that_are_dropped_each_is_told_of() -> None:
+def test_each_of_several_joined_publications_that_are_dropped_is_described() -> None:
     readings = [Message(Kind.PUBLISH, message_id=number, topic="slope") for number in (7, 8)]
     records = about_dropped("hall", Dropped(encode(join(readings, 1)), 1, "no room"))
     assert [(one["id"][-1], one["kind"]) for one in records] == [("7", "PUBLISH"), ("8", "PUBLISH")]
 
 
-def test_a_subscriber_that_is_started_again_knows_what_it_was_handed(tmp_path: Path) -> None:
+def test_a_restarted_subscriber_knows_which_publications_it_received(tmp_path: Path) -> None:
     path = tmp_path / "c1.jsonl"
     assert handed_over(str(path)) is None
     log = Log(str(path), "c1")
     log.write("start")
-    assert handed_over(str(path)) is None, "who was never ready has missed nothing"
+    assert handed_over(str(path)) is None, "a subscriber that was never ready has missed nothing"
     log.write("ready")
     assert handed_over(str(path)) == []
     alert = Message(Kind.PUBLISH, 5, message_id=message_id(2, 1), topic="alert")
@@ -141,7 +141,7 @@ def test_a_subscriber_that_is_started_again_knows_what_it_was_handed(tmp_path: P
     assert handed_over(str(path)) == [HandedOver(message_id(2, 1), "alert", 5, 7)]
 
 
-def test_of_very_much_only_the_newest_is_looked_at(tmp_path: Path) -> None:
+def test_only_the_newest_entries_of_a_long_log_are_read(tmp_path: Path) -> None:
     path = tmp_path / "c1.jsonl"
     lines = [
         {"t": counter, "event": "receive", "id": hex_id(counter), "topic": "t", "priority": 3}

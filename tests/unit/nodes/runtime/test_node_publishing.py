@@ -1,4 +1,4 @@
-"""What can be published, how it is numbered, and how a timeline is played."""
+"""Valid publications, their numbers, and how a sensor plays a timeline."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ from nodes.runtime.sensor import Player, timeline
         ("t", 1, 0, [2**32], "coordinates go from 0"),
     ],
 )
-def test_what_cannot_be_published_is_refused(
+def test_invalid_publications_are_refused(
     topic: Any, priority: Any, size: Any, place: Any, sentence: str
 ) -> None:
     with pytest.raises(InvalidPublication, match=sentence):
@@ -56,7 +56,7 @@ def action(at_ns: Any, **more: Any) -> dict[str, Any]:
     return {"at_ns": at_ns, "topic": "t", "priority": 1, "size": 1, **more}
 
 
-def test_a_timeline_is_sorted_and_what_is_simultaneous_keeps_its_order() -> None:
+def test_a_timeline_is_sorted_and_simultaneous_publications_keep_their_order() -> None:
     moments = timeline(100, [action(9, size=1), action(3, size=2), action(9, size=3)])
     assert [(moment.due_ns, moment.what.size) for moment in moments] == [
         (103, 2),
@@ -127,7 +127,7 @@ def test_after_stop_nothing_is_played() -> None:
 
 
 @pytest.mark.parametrize("step_ns", [-30_000_000, 3_600_000_000_000])
-def test_a_clock_that_is_set_while_a_timeline_plays_is_followed(step_ns: int) -> None:
+def test_the_player_follows_a_clock_that_is_set_while_a_timeline_plays(step_ns: int) -> None:
     played: list[int] = []
 
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""A node loads what it uses, and nothing for the rest."""
+"""A node loads the modules that it uses, and no others."""
 
 import json
 import subprocess
@@ -19,11 +19,11 @@ print(json.dumps({"put off": lazy, "loaded": [*sys.modules], "version": version}
 """
 
 
-def test_what_only_the_library_imports_is_put_off(repository: Path) -> None:
-    told = subprocess.run(
+def test_modules_that_only_the_library_imports_are_loaded_later(repository: Path) -> None:
+    process = subprocess.run(
         [sys.executable, "-c", LOAD], cwd=repository, capture_output=True, text=True, check=True
     )
-    found = json.loads(told.stdout)
+    found = json.loads(process.stdout)
     assert set(found["put off"]) == UNUSED, "the WebSocket library has begun to use one of them"
     assert "http.client" not in found["loaded"]
-    assert found["version"], "and works when it is needed"
+    assert found["version"], "and it loads when it is needed"

@@ -1,4 +1,4 @@
-"""The kernel's state of a connection: bytes under way, the round trip, what fills a packet."""
+"""The kernel's state of a connection: bytes in flight, the round trip, the payload of a full packet."""
 
 import socket
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Segments:
 
 
 @pytest.mark.parametrize(
-    ("segment", "masked", "room"),
+    ("segment", "masked", "payload"),
     [
         (1448, False, 1444),  # MTU 1500 with time stamps; Lee 2016: 1443 and one label
         (1448, True, 1440),
@@ -42,9 +42,9 @@ class Segments:
     ],
 )
 def test_a_message_of_this_size_and_its_head_fill_one_packet(
-    segment: int, masked: bool, room: int
+    segment: int, masked: bool, payload: int
 ) -> None:
-    assert packet_payload(Segments(segment), masked=masked) == room  # type: ignore[arg-type]
+    assert packet_payload(Segments(segment), masked=masked) == payload  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -71,12 +71,12 @@ def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() ->
         acknowledge_now(here)
 
 
-def test_of_a_socket_without_a_peer_no_round_trip_is_known() -> None:
+def test_a_socket_without_a_peer_has_no_round_trip() -> None:
     with socket.socket() as alone:
         assert shortest_round_trip_s(alone) is None
 
 
-def test_what_went_over_a_connection_is_counted_and_timed() -> None:
+def test_the_bytes_of_a_connection_are_counted_and_timed() -> None:
     with pair() as (here, there):
         there.sendall(b"12345")
         assert here.recv(100) == b"12345"
@@ -94,7 +94,7 @@ def test_what_went_over_a_connection_is_counted_and_timed() -> None:
 
 
 def left_after_read(prompt: bool) -> list[int]:
-    """What is not acknowledged right after the peer has read it, on a line where answers are usual."""
+    """The bytes without acknowledgement right after the peer has read them, on a connection with regular answers."""
     left = []
     for _ in range(10):
         with pair() as (here, there):

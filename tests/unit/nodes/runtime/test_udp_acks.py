@@ -19,8 +19,8 @@ def free_address() -> Address:
         return address
 
 
-def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), 30))
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -28,55 +28,55 @@ async def until(true: Callable[[], Any]) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_each_side_hears_the_other_and_numbers_begin_again_after_255() -> None:
-    async def story() -> None:
-        broker_at, guest_at = free_address(), free_address()
-        broker, guest = AckSocket(broker_at), AckSocket(guest_at)
-        here, there = broker.with_peer(guest_at), guest.with_peer(broker_at, alone=True)
+def test_each_side_receives_the_others_acks_and_numbers_restart_after_255() -> None:
+    async def scenario() -> None:
+        broker_at, client_at = free_address(), free_address()
+        broker, client = AckSocket(broker_at), AckSocket(client_at)
+        here, there = broker.with_peer(client_at), client.with_peer(broker_at, alone=True)
         at_broker: list[int] = []
-        at_guest: list[int] = []
-        here.received, there.received = at_broker.append, at_guest.append
+        at_client: list[int] = []
+        here.received, there.received = at_broker.append, at_client.append
         for number in range(250, 260):
             there.send(number)
         here.send(7)
-        await until(lambda: len(at_broker) == 10 and at_guest)
+        await until(lambda: len(at_broker) == 10 and at_client)
         assert at_broker == [*range(250, 256), 0, 1, 2, 3]
-        assert at_guest == [7]
+        assert at_client == [7]
         there.close()
-        AckSocket(guest_at).close()  # the address is free again
+        AckSocket(client_at).close()  # the address is free again
         here.close()
         broker.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_strangers_and_longer_answers_are_not_heard() -> None:
-    async def story() -> None:
+def test_acks_of_unknown_peers_and_acks_of_another_length_are_ignored() -> None:
+    async def scenario() -> None:
         broker_at = free_address()
         broker = AckSocket(broker_at)
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer,
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unknown,
         ):
             peer.bind(LOCAL)
             received: list[int] = []
             broker.with_peer(peer.getsockname()).received = received.append
-            stranger.sendto(b"\1", broker_at)
+            unknown.sendto(b"\1", broker_at)
             for answer in (b"", b"\2\2", bytes(1000), b"\3"):
                 peer.sendto(answer, broker_at)
             await until(lambda: received)
         assert received == [3]
         broker.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_link_that_is_gone_hears_nothing_and_does_not_take_its_successors_place() -> None:
-    async def story() -> None:
-        broker_at, guest_at = free_address(), free_address()
-        broker, guest = AckSocket(broker_at), AckSocket(guest_at)
-        sender = guest.with_peer(broker_at)
-        older, newer = broker.with_peer(guest_at), broker.with_peer(guest_at)
+def test_a_closed_link_receives_no_acks_and_does_not_replace_its_successor() -> None:
+    async def scenario() -> None:
+        broker_at, client_at = free_address(), free_address()
+        broker, client = AckSocket(broker_at), AckSocket(client_at)
+        sender = client.with_peer(broker_at)
+        older, newer = broker.with_peer(client_at), broker.with_peer(client_at)
         at_older: list[int] = []
         at_newer: list[int] = []
         older.received, newer.received = at_older.append, at_newer.append
@@ -85,18 +85,18 @@ def test_a_link_that_is_gone_hears_nothing_and_does_not_take_its_successors_plac
         await until(lambda: at_newer)
         assert (at_older, at_newer) == ([], [1])
         broker.close()
-        guest.close()
+        client.close()
         sender.send(2)  # too late, and no harm
 
-    run(story)
+    run(scenario)
 
 
-def test_an_address_that_is_taken_is_an_error() -> None:
-    async def story() -> None:
+def test_an_address_in_use_is_an_error() -> None:
+    async def scenario() -> None:
         at = free_address()
         first = AckSocket(at)
         with pytest.raises(OSError, match="in use"):
             AckSocket(at)
         first.close()
 
-    run(story)
+    run(scenario)

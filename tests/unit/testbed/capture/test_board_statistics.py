@@ -47,7 +47,7 @@ def test_torn_statistics_are_begun_anew(tmp_path: Path, torn: str) -> None:
     assert read(path)["began_ns"] == 7000
 
 
-def test_on_a_full_disk_it_is_written_where_it_is(
+def test_on_a_full_disk_statistics_are_overwritten_in_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "capture.json"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import classic_bpf
+from support.captures import classic_bpf
 from testbed.capture.bpf_filter import interface_filter, shaper_filter
 
 PEERS = [IPv4Network("192.0.2.11"), IPv4Network("10.77.0.0/16")]
@@ -44,7 +44,7 @@ frames = st.one_of(ipv4_frames(), ipv6_frames(), others)
 
 
 def is_of_port(frame: bytes, port: int) -> bool:
-    """What we mean by TCP of this port, written once more in plain Python."""
+    """The oracle: whether the frame is TCP of this port, in plain Python."""
     kind, at = frame[12:14], 54
     if kind == b"\x08\x00" and len(frame) >= 34:
         if frame[23] != 6 or int.from_bytes(frame[20:22], "big") & 0x1FFF:
@@ -89,13 +89,13 @@ def from_a_peer(frame: bytes) -> bool:
 
 @given(st.one_of(ipv4_frames(), ipv6_frames()), st.sampled_from([INCOMING, OUTGOING]))
 def test_each_packet_is_captured_in_one_place(frame: bytes, packet_type: int) -> None:
-    """What comes from a peer behind the shaper, everything else at the interface; the ports nowhere."""
-    here = classic_bpf.run(interface_filter([SSH], PEERS), frame, packet_type=packet_type)
-    there = classic_bpf.run(shaper_filter([SSH], PEERS), frame, packet_type=OUTGOING)
+    """Packets of peers are captured behind the shaper, others at the interface, excluded ports nowhere."""
+    at_interface = classic_bpf.run(interface_filter([SSH], PEERS), frame, packet_type=packet_type)
+    behind_shaper = classic_bpf.run(shaper_filter([SSH], PEERS), frame, packet_type=OUTGOING)
     shaped = packet_type == INCOMING and from_a_peer(frame)
     wanted = not is_of_port(frame, SSH)
-    assert bool(here) == (wanted and not shaped)
-    assert bool(there) == (wanted and from_a_peer(frame))
+    assert bool(at_interface) == (wanted and not shaped)
+    assert bool(behind_shaper) == (wanted and from_a_peer(frame))
 
 
 def test_many_peers_and_many_ports_still_make_a_program() -> None:

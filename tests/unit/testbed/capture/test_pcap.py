@@ -1,4 +1,4 @@
-"""A link's file: what is written can be read, at any moment and after any accident."""
+"""The capture file of a link can be read at any moment and after any crash."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def written(path: Path, *batches: list[Record]) -> Path:
 
 
 @given(records, records)
-def test_what_is_written_is_read_again_by_us_and_by_scapy(
+def test_written_records_are_read_back_by_us_and_by_scapy(
     tmp_path_factory: pytest.TempPathFactory, first: list[Record], second: list[Record]
 ) -> None:
     path = written(tmp_path_factory.mktemp("pcap") / "a.pcap", first, second)
@@ -78,7 +78,7 @@ def test_the_header_promises_the_longest_record(tmp_path: Path, first: int, seco
         assert reader.snaplen == 100
 
 
-def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_file_that_is_no_capture_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("these are my notes of today")
     with pytest.raises(InputError, match="not a capture"):
@@ -104,6 +104,6 @@ def test_a_full_disk_leaves_whole_records_and_an_error(
         assert not file.write([second])
     assert "No space left" in file.error
     assert list(read_records(file.path)) == [first]
-    assert file.write([third]), "there is room again"
+    assert file.write([third]), "there is space again"
     file.close()
     assert list(read_records(file.path)) == [first, third]

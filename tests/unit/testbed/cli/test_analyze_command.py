@@ -16,7 +16,7 @@ def test_a_deadline_is_a_level_and_a_time():
 
 
 @pytest.mark.parametrize("text", ["6=2s", "5", "5=", "5=2", "=2s", "urgent=2s", "5=soon"])
-def test_anything_else_is_wrong_input(text):
+def test_any_other_deadline_is_wrong_input(text):
     with pytest.raises(InputError, match="--deadline"):
         read_deadline(text)
 

@@ -14,20 +14,20 @@ from typer.testing import CliRunner
 
 from analysis.stats.comparison import pairs_of
 from analysis.stats.thresholds import KINDS, judge
-from synthetic_runs import START_NS, Host, manifest_of
+from support.runs.star_runs import START_NS, Host, manifest_of
 from testbed.cli.app import app
 from testbed.cli.commands.compare import read_limit
 from testbed.errors import InputError
 
 Row = tuple[str, str, int, list[str], float]  # id, receiver, priority, path, delay
 
-SLOW_WAY = ["slope", "a", "b", "town"]
-FAST_WAY = ["slope", "a", "town"]
+SLOW_PATH = ["slope", "a", "b", "town"]
+FAST_PATH = ["slope", "a", "town"]
 PUBLISHED_NS = START_NS + 2_000_000_000
 ROWS: list[Row] = [
-    ("1", "town", 5, SLOW_WAY, 0.2),
-    ("2", "town", 5, SLOW_WAY, 0.4),
-    ("3", "town", 1, SLOW_WAY, 1.0),
+    ("1", "town", 5, SLOW_PATH, 0.2),
+    ("2", "town", 5, SLOW_PATH, 0.4),
+    ("3", "town", 1, SLOW_PATH, 1.0),
 ]
 
 
@@ -113,17 +113,17 @@ def first(tmp_path: Path) -> Path:
     return write_run(tmp_path / "first", ROWS)
 
 
-def compare(*words: object) -> tuple[int, Any]:
-    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+def compare(*arguments: object) -> tuple[int, Any]:
+    done = CliRunner().invoke(app, ["compare", *map(str, arguments), "--json"])
     return done.exit_code, json.loads(done.stdout)
 
 
-def slower(times: float, way: list[str] = SLOW_WAY) -> list[Row]:
-    return [(*row[:3], way, row[4] * times) for row in ROWS]
+def slower(times: float, path: list[str] = SLOW_PATH) -> list[Row]:
+    return [(*row[:3], path, row[4] * times) for row in ROWS]
 
 
 def test_a_run_is_shown_as_multiples_of_the_first(first: Path, tmp_path: Path) -> None:
-    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY)[:2], lost=1)
+    other = write_run(tmp_path / "other", slower(1.5, FAST_PATH)[:2], lost=1)
     code, document = compare(first, other)
     assert code == 0
     assert [run["run"] for run in document["runs"]] == ["first", "other"]
@@ -138,7 +138,7 @@ def test_a_run_is_shown_as_multiples_of_the_first(first: Path, tmp_path: Path) -
 
 
 def test_the_same_messages_are_compared_one_by_one(first: Path, tmp_path: Path) -> None:
-    rows = [ROWS[0], (*ROWS[1][:3], FAST_WAY, 0.8), ("9", "town", 5, SLOW_WAY, 0.1)]
+    rows = [ROWS[0], (*ROWS[1][:3], FAST_PATH, 0.8), ("9", "town", 5, SLOW_PATH, 0.1)]
     _, document = compare(first, write_run(tmp_path / "other", rows))
     assert document["pairs"] == [
         {
@@ -167,7 +167,7 @@ def test_the_same_messages_are_compared_one_by_one(first: Path, tmp_path: Path) 
             st.sampled_from("12345"),
             st.sampled_from(["town", "east"]),
             st.integers(1, 5),
-            st.sampled_from([SLOW_WAY, FAST_WAY]),
+            st.sampled_from([SLOW_PATH, FAST_PATH]),
             st.floats(0.01, 9),
         ),
         unique_by=lambda row: row[:2],
@@ -205,7 +205,7 @@ def test_a_run_beside_itself_is_the_same_in_everything(rows: list[Row]) -> None:
     ],
 )
 def test_a_limit_decides_the_exit_code(first: Path, tmp_path: Path, limit: str, code: int) -> None:
-    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY))
+    other = write_run(tmp_path / "other", slower(1.5, FAST_PATH))
     found, document = compare(first, other, "--limit", limit)
     assert (found, document["ok"]) == (code, code == 0)
     assert document["limits"][0]["limit"] == limit.partition("=")[0]
@@ -251,7 +251,7 @@ def test_sensors_that_fail_at_other_times_make_another_scenario(
 ) -> None:
     def scenario(*nodes: str) -> dict[str, Any]:
         crash = {"at_s": 3.0, "kind": "crash", "nodes": [*nodes], "share": 1.0}
-        return {"duration_s": 10.0, "settle_s": 10.0, "publish": [], "faults": [crash]}
+        return {"duration_s": 10.0, "settle_s": 10.0, "publish": [], "actions": [crash]}
 
     broker = write_run(tmp_path / "broker", ROWS, scenario=scenario("a"))
     sensor = write_run(tmp_path / "sensor", ROWS, scenario=scenario("slope"))
@@ -293,39 +293,39 @@ def test_another_space_or_sensors_elsewhere_in_it_are_another_scenario(
     assert [pair.get("reason") for pair in document] == [reason, reason, reason, None]
 
 
-@pytest.mark.parametrize("words", [("first",), ("first", "first")])
+@pytest.mark.parametrize("arguments", [("first",), ("first", "first")])
 def test_one_run_alone_is_refused(
-    first: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    first: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(first.parent)
-    code, document = compare(*words)
+    code, document = compare(*arguments)
     assert code == 2
     assert "error" in document
 
 
 @pytest.mark.parametrize("text", ["hops", "hops=", "hops=many", "hops=-1", "hops=nan", "hopps=1"])
-def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
+def test_an_unreadable_limit_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         read_limit(text)
 
 
-def test_a_limit_on_what_no_run_has_is_not_kept() -> None:
+def test_a_limit_on_a_quantity_that_no_run_has_fails() -> None:
     nothing = {"runs": [], "ratios": [], "pairs": []}
     for name in KINDS:
         (verdict,) = judge(nothing, [(name, 9.0)])
         assert (verdict["found"], verdict["ok"]) == (None, False)
 
 
-def test_the_tables_say_it_to_people(first: Path, tmp_path: Path) -> None:
-    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY))
+def test_the_tables_show_ratios_and_exceeded_limits(first: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", slower(1.5, FAST_PATH))
     shown = CliRunner().invoke(
         app,
         ["compare", str(first), str(other), "--limit", "delay=1.2"],
         env={"COLUMNS": "160"},
     )
     assert shown.exit_code == 1
-    for words in ("sg-tbps, netns", "600.0 ms  ×1.50", "2.00  ×0.67", "0.0%", "exceeded"):
-        assert words in shown.output
+    for text in ("sg-tbps, netns", "600.0 ms  ×1.50", "2.00  ×0.67", "0.0%", "exceeded"):
+        assert text in shown.output
     assert "delay is 1.5" in shown.output
 
 

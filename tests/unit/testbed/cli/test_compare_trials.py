@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.stats.effects import METRICS, effects, judge_worse
-from synthetic_runs import Host, manifest_of
+from support.runs.star_runs import Host, manifest_of
 from testbed.cli.app import app
 from testbed.cli.commands.compare import read_worse
 from testbed.errors import InputError
@@ -67,8 +67,8 @@ def side(folder: Path, name: str, times: float, trials: int = 5, lost: int = 0) 
     return ",".join(runs)
 
 
-def compare(*words: object) -> tuple[int, Any]:
-    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+def compare(*arguments: object) -> tuple[int, Any]:
+    done = CliRunner().invoke(app, ["compare", *map(str, arguments), "--json"])
     return done.exit_code, json.loads(done.stdout)
 
 
@@ -103,7 +103,7 @@ def test_trials_are_one_side_with_all_their_messages(tmp_path: Path) -> None:
         ("lost=5%", 1),
     ],
 )
-def test_what_is_worse_than_asked_decides_the_exit_code(
+def test_a_metric_worse_than_allowed_decides_the_exit_code(
     tmp_path: Path, asked: str, code: int
 ) -> None:
     sides = side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, lost=4)
@@ -123,7 +123,7 @@ def test_a_difference_that_may_be_chance_is_not_worse(tmp_path: Path) -> None:
     assert document["effects"][0]["drawn"] == ["messages", "messages"]
 
 
-def test_a_run_may_stand_in_one_side_only(tmp_path: Path) -> None:
+def test_a_run_may_belong_to_one_side_only(tmp_path: Path) -> None:
     one = write_run(tmp_path / "a", [1.0], 1)
     other = write_run(tmp_path / "b", [1.0], 1)
     code, document = compare(f"{one},{other}", other)
@@ -137,17 +137,17 @@ def test_people_see_the_intervals_and_the_verdict(tmp_path: Path) -> None:
         app, ["compare", *sides, "--worse-than", "p50=10%"], env={"COLUMNS": "220"}
     )
     assert shown.exit_code == 1
-    for words in ("2 trials", "Cliff's delta", "+1.00", "worse than asked", "p50 is worse by"):
-        assert words in shown.output
+    for text in ("2 trials", "Cliff's delta", "+1.00", "worse than asked", "p50 is worse by"):
+        assert text in shown.output
 
 
 @pytest.mark.parametrize("text", ["p95", "p95=", "p95=-1%", "p95=much", "hops=10%", "p95=nan"])
-def test_what_says_nothing_is_refused(text: str) -> None:
+def test_an_unreadable_bound_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         read_worse(text)
 
 
-def test_what_no_side_has_is_not_kept() -> None:
+def test_a_bound_on_a_metric_that_no_side_has_fails() -> None:
     for name in METRICS:
         (verdict,) = judge_worse({"effects": []}, [(name, 0.1)])
         assert (verdict["found"], verdict["ok"]) == (None, False)

@@ -17,7 +17,7 @@ from testbed.topology.schema.sections import PLATFORMS
         (["all"], list(PLATFORMS)),
     ],
 )
-def test_with_commas_or_several_times_each_counts_once(
+def test_each_platform_counts_once_with_commas_or_repeated_options(
     written: list[str], meant: list[str]
 ) -> None:
     assert _platforms(written) == meant

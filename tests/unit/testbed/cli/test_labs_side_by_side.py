@@ -1,4 +1,4 @@
-"""Labs of a paper at the same time: all end when one fails, and one of them speaks for all."""
+"""Labs of a paper run in parallel: all end when one fails, and the first one emits the notes of all."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ Interrupted = Callable[[], bool]
 PATIENCE_S = 20
 
 
-def test_they_run_at_the_same_time_and_the_first_speaks_for_all(tmp_path: Path) -> None:
+def test_labs_run_in_parallel_and_only_the_first_emits_notes(tmp_path: Path) -> None:
     together = Barrier(len(LABS))
 
     def run(lab: PaperLab, folder: Path, backend: str, emit: Emit, _: Interrupted) -> Path:
@@ -25,14 +25,14 @@ def test_they_run_at_the_same_time_and_the_first_speaks_for_all(tmp_path: Path) 
         emit(Warned(lab.name))
         return folder / lab.name
 
-    said: list[Event] = []
-    found = run_side_by_side(LABS, tmp_path, "netns", said.append, run)
+    emitted: list[Event] = []
+    found = run_side_by_side(LABS, tmp_path, "netns", emitted.append, run)
     assert found == [tmp_path / lab.name for lab in LABS]
-    assert [event for event in said if isinstance(event, Note)] == [Note("one on netns")]
-    assert {event.text for event in said if isinstance(event, Warned)} == {"one", "two", "three"}
+    assert [event for event in emitted if isinstance(event, Note)] == [Note("one on netns")]
+    assert {event.text for event in emitted if isinstance(event, Warned)} == {"one", "two", "three"}
 
 
-def test_if_one_fails_the_others_are_stopped_and_its_error_is_reported(tmp_path: Path) -> None:
+def test_if_one_lab_fails_the_others_are_stopped_and_its_error_is_reported(tmp_path: Path) -> None:
     stopped: list[str] = []
 
     def run(lab: PaperLab, _: Path, __: str, ___: Emit, interrupted: Interrupted) -> Path:

@@ -33,9 +33,9 @@ def make_lab(places, name: str) -> None:
     save_lab(place, LabRecord(name, name, str(run.folder), "netns", "x.yaml"))
 
 
-def error_of(*words: str) -> dict:
+def error_of(*arguments: str) -> dict:
     """The error document of a link command."""
-    done = CliRunner().invoke(app, ["link", *words, "--json"])
+    done = CliRunner().invoke(app, ["link", *arguments, "--json"])
     error = json.loads(done.stdout)["error"]
     assert done.exit_code == error["exit_code"]
     return error
@@ -52,14 +52,14 @@ def two_labs(one_lab, places):
     make_lab(places, "hill")
 
 
-def test_no_lab_at_all_is_said(places):
+def test_without_a_lab_the_error_has_the_next_step(places):
     assert error_of("show")["message"] == "which lab? no lab is up"
     assert error_of("show")["hint"] == "start one with `testbed up FILE`"
     assert error_of("cut", "broker")["exit_code"] == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "message", "hint"),
+    ("arguments", "message", "hint"),
     [
         (("cut", "valey", "broker"), "'valey' is neither a lab", "did you mean 'valley'?"),
         (("cut", "brokr"), "there is no node 'brokr'", "did you mean 'broker'?"),
@@ -73,15 +73,15 @@ def test_no_lab_at_all_is_said(places):
         (("show", "nobody-knows-it"), "there is no node 'nobody-knows-it'", "known here"),
     ],
 )
-def test_with_one_lab_an_error_has_the_next_step(one_lab, words, message, hint):
-    error = error_of(*words)
+def test_with_one_lab_an_error_has_the_next_step(one_lab, arguments, message, hint):
+    error = error_of(*arguments)
     assert message in error["message"]
     assert hint in error["hint"]
     assert error["exit_code"] == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "message", "hint"),
+    ("arguments", "message", "hint"),
     [
         (("cut", "broker"), "which lab? 2 labs are up: hill, valley", "name one"),
         (("show",), "which lab? 2 labs are up: hill, valley", "name one"),
@@ -89,15 +89,15 @@ def test_with_one_lab_an_error_has_the_next_step(one_lab, words, message, hint):
         (("cut", "hill", "brokr"), "there is no node 'brokr'", "did you mean 'broker'?"),
     ],
 )
-def test_with_two_labs_the_first_word_must_be_one_of_them(two_labs, words, message, hint):
-    error = error_of(*words)
+def test_with_two_labs_the_first_argument_must_name_one_of_them(two_labs, arguments, message, hint):
+    error = error_of(*arguments)
     assert message in error["message"]
     assert hint in error["hint"]
 
 
 def test_the_error_on_a_lab_that_has_died_has_the_next_step(one_lab):
-    for words in (("show",), ("cut", "broker"), ("reset", "valley", "all")):
-        error = error_of(*words)
+    for arguments in (("show",), ("cut", "broker"), ("reset", "valley", "all")):
+        error = error_of(*arguments)
         assert error["message"] == "the keeper of lab valley is gone"
         assert "testbed down valley" in error["hint"]
         assert error["exit_code"] == 1
@@ -122,7 +122,9 @@ def test_every_link_command_has_an_example_in_its_help():
         ),
     ],
 )
-def test_what_was_done_cannot_be_read_as_a_setting_up(action, directions, more, expected):
+def test_the_sentence_on_a_change_names_its_directions_in_brackets(
+    action, directions, more, expected
+):
     entry = {"action": action, "links": ["a", "b"], "directions": directions, **more}
     assert sentence(entry) == expected
 

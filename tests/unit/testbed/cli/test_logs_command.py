@@ -38,7 +38,7 @@ def test_a_torn_line_in_the_middle_is_left_out(tmp_path):
     assert [line["t"] for line in logs.read(logs.files_of(tmp_path, "a"))] == [2 * 10**9]
 
 
-def test_last_words_of_a_node_that_could_not_go_on_are_shown(tmp_path):
+def test_the_stderr_of_a_node_that_failed_is_shown(tmp_path):
     (tmp_path / "a.stderr").write_text("a: the address is taken\n")
     (line,) = logs.read(logs.files_of(tmp_path, "a"))
     assert (line["event"], line["text"]) == ("stderr", "a: the address is taken")

@@ -28,10 +28,10 @@ def exit_code(signal: str, seconds: float) -> int:
     return subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode
 
 
-def test_it_is_sent_again_while_the_command_goes_on() -> None:
+def test_a_dropped_interrupt_is_sent_again_while_the_command_runs() -> None:
     assert exit_code("SIGINT", 50) == 130
     assert exit_code("SIGTERM", 50) == 130
 
 
-def test_it_counts_even_if_the_command_has_just_ended() -> None:
+def test_a_dropped_interrupt_counts_even_if_the_command_has_just_ended() -> None:
     assert exit_code("SIGINT", 0) == 130

@@ -18,7 +18,7 @@ def document() -> str:
     return (Path(__file__).parents[4] / "docs" / "links.md").read_text()
 
 
-def test_every_profile_stands_in_the_list_with_its_source() -> None:
+def test_the_list_shows_every_profile_with_its_source() -> None:
     shown = CliRunner().invoke(app, ["profiles"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0
     for name, row in BUILT_IN.items():
@@ -52,5 +52,5 @@ def test_every_profile_is_possible(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_a_source_says_what_is_an_estimate(name: str) -> None:
+def test_a_source_marks_estimates(name: str) -> None:
     assert "Estimate: " in BUILT_IN[name].source

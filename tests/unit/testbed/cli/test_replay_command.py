@@ -1,4 +1,4 @@
-"""What `replay` and `events` say, word by word; after a change that is meant, run once with UPDATE_GOLDEN=1."""
+"""The exact output of `replay` and `events`. After an intended change, run once with UPDATE_GOLDEN=1."""
 
 import os
 from io import StringIO
@@ -72,8 +72,8 @@ def test_every_refusal_is_a_sentence_with_a_next_step(run, places, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(places)
     outputs = []
-    for words in WRONG:
-        filled = [word.format(source="valley.yaml") for word in words]
+    for arguments in WRONG:
+        filled = [argument.format(source="valley.yaml") for argument in arguments]
         done = CliRunner().invoke(app, filled)
         assert done.exit_code == 2, done.output
         output = done.output.replace(str(places), "PLACES").replace(run.run, "RUN")
@@ -81,7 +81,7 @@ def test_every_refusal_is_a_sentence_with_a_next_step(run, places, monkeypatch):
     compare_with_golden("refusals.txt", "\n".join(outputs))
 
 
-def test_everything_that_happened_is_shown_in_order(run):
+def test_all_events_are_shown_in_the_order_of_time(run):
     events = list(commands_events.read_events(run, follow=False))
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     (lost,) = [event for event in events if event["event"] == "lost"]

@@ -1,4 +1,4 @@
-"""Which papers there are, and which options each of them takes."""
+"""The known papers, and the options that each of them takes."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from testbed.errors import InputError
 
 
 def nothing(*_: Any) -> Any:
-    raise AssertionError("nobody asked for it")
+    raise AssertionError("unexpected call")
 
 
 def known(*options: str) -> Reproduction:
@@ -27,16 +27,16 @@ def test_a_paper_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         (Asked(master="spark://one:7077"), "--master says where cells are computed"),
         (Asked(trials=3), "--trials says how often each cell is computed"),
     ],
 )
-def test_an_option_of_another_paper_is_refused(asked: Asked, said: str) -> None:
+def test_an_option_of_another_paper_is_refused(asked: Asked, message: str) -> None:
     with pytest.raises(InputError) as caught:
         refuse_strange_options(known("backend"), asked, again=False)
-    assert caught.value.message.startswith(said)
+    assert caught.value.message.startswith(message)
     assert "made-up has no such thing" in caught.value.message
     assert caught.value.hint == "made-up knows --quick, --backend"
 
@@ -57,12 +57,12 @@ def test_a_folder_that_is_none_of_the_papers_is_refused(
 
 
 @pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
-def test_a_check_that_fails_is_a_doubt(paper: Reproduction) -> None:
+def test_a_failed_check_is_reported_as_a_warning(paper: Reproduction) -> None:
     checks = [
         {"check": "the earth is flat", "ok": False, "found": "round"},
         {"check": "water is wet", "ok": True, "found": "wet"},
         {"check": "it rains", "ok": None, "found": "not measured"},
     ]
-    assert list(paper.doubts({"runs": [], "checks": checks})) == [
+    assert list(paper.warnings({"runs": [], "checks": checks})) == [
         "not so: the earth is flat; round"
     ]

@@ -1,4 +1,4 @@
-"""Kawakami 2016 where there are no namespaces: it goes on without labs, and says so."""
+"""Kawakami 2016 where there are no namespaces: the command goes on without labs and reports it."""
 
 from pathlib import Path
 

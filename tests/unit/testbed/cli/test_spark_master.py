@@ -11,8 +11,8 @@ from testbed.errors import InputError
 @pytest.mark.parametrize(
     ("asked", "taken"), [(None, "local[*]"), ("local[4]", "local[4]"), ("local", "local")]
 )
-def test_without_a_cluster_it_is_this_machine(asked: str | None, taken: str) -> None:
-    assert chosen_master(asked) == taken
+def test_without_a_cluster_spark_runs_on_this_machine(asked: str | None, chosen: str) -> None:
+    assert chosen_master(asked) == chosen
 
 
 def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
@@ -23,7 +23,7 @@ def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ("yarn", "is none that work can be sent to"),
         ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1"),
@@ -31,6 +31,6 @@ def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
         ("spark://127.0.0.1:nine", "no Spark master answers"),
     ],
 )
-def test_what_cannot_serve_is_refused_before_anything_starts(asked: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_an_unusable_master_is_refused_before_anything_starts(asked: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         chosen_master(asked)

@@ -1,4 +1,4 @@
-"""A sweep is another one as soon as anything that decides its cells is another."""
+"""A change of anything that decides the cells of a sweep makes it another sweep."""
 
 import json
 from pathlib import Path
@@ -19,9 +19,9 @@ scenario: {duration: 1h}
 
 def folder_of(file: Path, *options: str) -> str:
     """Where the sweep would go."""
-    said = CliRunner().invoke(app, ["sweep", str(file), *options, "--dry-run", "--json"])
-    assert said.exit_code == 0, said.output
-    return str(json.loads(said.stdout)["folder"])
+    result = CliRunner().invoke(app, ["sweep", str(file), *options, "--dry-run", "--json"])
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)["folder"])
 
 
 def test_a_sweep_goes_on_in_its_folder_until_a_file_that_any_of_its_cells_reads_is_edited(

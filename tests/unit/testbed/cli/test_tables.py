@@ -74,11 +74,11 @@ def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("machine", "words"), [({"ok": True}, "the machine kept up"), (None, "was not watched")]
+    ("machine", "text"), [({"ok": True}, "the machine kept up"), (None, "was not watched")]
 )
-def test_a_run_without_doubts_says_whether_the_machine_was_watched(machine, words):
+def test_the_summary_of_a_trusted_run_says_whether_the_machine_was_monitored(machine, text):
     fidelity = {"ok": True, "reasons": [], "machine": machine}
-    assert words in shown(*summary_tables({**SUMMARY, "fidelity": fidelity}))
+    assert text in shown(*summary_tables({**SUMMARY, "fidelity": fidelity}))
 
 
 def test_delays_read_naturally():
@@ -111,7 +111,7 @@ def test_a_group_of_which_one_is_there_already_is_shown_by_names():
     assert "a-0, a-1, a-3, a-4, a-5, a-6, a-7, a-8, … 11 more" in planned(lab_of(20), "a-2")
 
 
-def test_of_what_does_not_fit_nodes_are_counted_not_groups():
+def test_omitted_groups_are_counted_by_their_nodes():
     assert "h[*] (3), … 107 more" in planned(lab_of(3, 3, 3, 3, 3, 3, 3, 3, 100, 7))
 
 

@@ -1,4 +1,4 @@
-"""What a command says where, and with which exit code it ends."""
+"""Where a command writes its output, and with which exit code it ends."""
 
 import errno
 import json
@@ -27,7 +27,7 @@ def end_of(error: BaseException | None, as_json: bool = False, warn: bool = Fals
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "message"),
     [
         (None, 0, ""),
         (InputError("no lab named 'x' is up", "start it"), 2, "no lab named 'x' is up"),
@@ -41,11 +41,11 @@ def end_of(error: BaseException | None, as_json: bool = False, warn: bool = Fals
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_each_error_has_its_exit_code_and_its_sentence(error, code, said, capsys):
+def test_each_error_has_its_exit_code_and_its_sentence(error, code, message, capsys):
     assert end_of(error) == code
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
 
 
 def test_a_warning_makes_the_exit_code_three(capsys):
@@ -89,11 +89,11 @@ def test_without_a_terminal_the_progress_of_a_long_stage_is_printed_now_and_then
 
 
 def test_a_long_line_stays_one_line_without_a_terminal(capsys):
-    words = "word " * 60
+    text = "word " * 60
     with suppress(typer.Exit), Terminal() as terminal:
-        terminal.show(Text(words))
-        terminal.emit(Note(words))
-        terminal.emit(Warned(words))
+        terminal.show(Text(text))
+        terminal.emit(Note(text))
+        terminal.emit(Warned(text))
     out, err = capsys.readouterr()
     assert len(out.splitlines()) == 1
     assert len(err.splitlines()) == 2

@@ -1,24 +1,26 @@
-"""Adaptive tables: of all entries that may go, that one goes without which the best table is left."""
+"""Adaptive tables: the evicted entry is the one whose removal leaves the best table."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table_order import Entry, heard_of, literally
+from support.overlays.table_order import Entry, candidates, literally
 from testbed.converged.routing_tables import Candidates, retained, shared_bits
 
 
-@given(st.lists(heard_of(), min_size=1, max_size=4), st.integers(1, 10))
-def test_the_best_table_is_left(tables: list[tuple[list[Entry], list[Entry]]], size: int) -> None:
+@given(st.lists(candidates(), min_size=1, max_size=4), st.integers(1, 10))
+def test_eviction_leaves_the_best_table(
+    tables: list[tuple[list[Entry], list[Entry]]], size: int
+) -> None:
     most = max(len(sticky) for sticky, _ in tables)
     length = most + max(len(others) for _, others in tables)
-    nobody = Entry(0, False, False, 0)
+    absent = Entry(0, False, False, 0)
     rows = [
-        sticky + [nobody] * (most - len(sticky)) + others + [nobody] * (length - most - len(others))
+        sticky + [absent] * (most - len(sticky)) + others + [absent] * (length - most - len(others))
         for sticky, others in tables
     ]
     candidates = Candidates(
-        there=np.array([[entry is not nobody for entry in row] for row in rows]),
+        there=np.array([[entry is not absent for entry in row] for row in rows]),
         level=np.array([[entry.level for entry in row] for row in rows]),
         sticky=np.array([[place < most for place in range(length)] for _ in rows]),
         subscribes=np.array([[entry.subscribes for entry in row] for row in rows]),

@@ -1,4 +1,4 @@
-"""Collecting over trees: the whole against a simulation by the letter, the paper's example, and what must hold."""
+"""Collection over trees: compared with a literal simulation, the paper's example, and invariants."""
 
 from math import lcm
 from typing import Any
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import literal_overlay
 from nodes.overlay.collection import rules
+from support.overlays import literal_overlay
 from testbed.converged.collection import (
     LONGEST_PERIOD,
     METHODS,
@@ -57,7 +57,7 @@ def links(vectors: list[int], ring: bool) -> dict[int, set[int]]:
 
 
 def next_stops(rule: rules.Rule, known: dict[int, set[int]]) -> list[int]:
-    """Of each place, one node after the other, by the rule that nodes themselves have."""
+    """The next hop of each place, decided node by node with the rule of the nodes themselves."""
     goal = len(known) - 1
     stops = []
     for place in range(goal):
@@ -68,7 +68,7 @@ def next_stops(rule: rules.Rule, known: dict[int, set[int]]) -> list[int]:
 
 
 @given(vectors_of_all, st.sampled_from(Lists))
-def test_trees_are_what_nodes_decide_one_by_one(
+def test_trees_equal_the_decisions_of_the_single_nodes(
     vectors: Vectors,
     lists: Lists,
 ) -> None:
@@ -88,7 +88,7 @@ def test_trees_are_what_nodes_decide_one_by_one(
 
 
 @given(vectors_of_all)
-def test_answers_go_back_where_the_question_of_the_protocol_came_from(
+def test_answers_return_along_the_path_of_the_question(
     vectors: Vectors,
 ) -> None:
     last = len(vectors) - 1
@@ -112,7 +112,7 @@ def step_by_step(
             if time % period == 0:
                 held[node].append({node})
         arrived: set[int] = set()
-        # Nobody sends before all that will come to it in this unit of time has come.
+        # No node sends before it has received all its messages of this unit of time.
         below = [tree.count(node) - (tree[node] == node) for node in range(nodes)]
         ready = [node for node in range(nodes - 1) if below[node] == 0]
         while ready:
@@ -134,7 +134,7 @@ def step_by_step(
 
 
 @given(vectors_of_all, st.sampled_from(Lists), st.booleans(), st.data())
-def test_traffic_is_that_of_a_simulation_by_the_letter(
+def test_traffic_equals_that_of_a_literal_simulation(
     vectors: Vectors,
     lists: Lists,
     aggregate: bool,
@@ -168,7 +168,7 @@ def test_received_and_sent_may_weigh_differently() -> None:
     assert traffic.load(alpha=1.0, beta=0.5).tolist() == [[3.5]]
 
 
-def test_the_course_repeats_itself_after_all_times() -> None:
+def test_the_schedule_repeats_after_all_simulated_times() -> None:
     assert lcm(*range(1, LONGEST_PERIOD + 1)) == TIMES
 
 
@@ -191,14 +191,14 @@ def test_a_server_gets_everything_at_once(rows: Rows) -> None:
     assert rows["server"]["hops"] == rows["server"]["hops_max"] == 1
 
 
-def test_who_joins_sends_at_most_one_message(rows: Rows) -> None:
+def test_aggregating_nodes_send_at_most_one_message(rows: Rows) -> None:
     for method, row in rows.items():
         if method.endswith("aggregated") or method == "chain":
             assert row["most_sent"] == 1
     assert rows["push-ascending"]["most_sent"] > 1
 
 
-def test_joining_saves_and_changes_no_way(rows: Rows) -> None:
+def test_aggregation_reduces_load_and_changes_no_path(rows: Rows) -> None:
     for order in ("push-ascending", "push-descending"):
         assert rows[f"{order}-aggregated"]["load"] < rows[order]["load"]
         assert rows[f"{order}-aggregated"]["hops"] == rows[order]["hops"]

@@ -1,4 +1,4 @@
-"""A converged Skip Graph is what the message protocol builds once nobody comes or goes any more."""
+"""A converged Skip Graph equals the one that the protocol builds once no peer joins or leaves any more."""
 
 from random import Random
 
@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overlay_network import OverlayNetwork, actual_links, graph_node
+from support.overlays.overlay_network import OverlayNetwork, actual_links, graph_node
 from testbed.converged import converge
 from testbed.converged.graph import NO_NODE
 
-ENOUGH_S = 60.0  # every level of every key is looked after many times
+ENOUGH_S = 60.0  # every level of every key is maintained many times
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=10), st.integers(0, 10_000))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from literal_overlay import lists, neighbours, shared, split
+from support.overlays.literal_overlay import lists, neighbours, shared, split
 from testbed.converged import measure_topics
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.graph import converge

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from literal_overlay import lists
+from support.overlays.literal_overlay import lists
 from testbed.converged import converge
 from testbed.converged.graph import NO_NODE
 
@@ -21,7 +21,7 @@ def peers(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 @given(peers())
-def test_lists_are_those_that_looking_at_everybody_makes(
+def test_lists_equal_those_of_a_search_through_all_peers(
     given_peers: tuple[list[int], list[int]],
 ) -> None:
     owners, vectors = given_peers
@@ -55,7 +55,9 @@ def _has_list(
 def test_the_lists_of_the_thesis_example() -> None:
     """Figure 4.1: keys 9/00, 21/10, 33/01, 48/00, 75/11, 99/11."""
     vectors = np.array([0b00, 0b10, 0b01, 0b00, 0b11, 0b11], dtype=np.uint64) << np.uint64(62)
-    vectors[3] |= np.uint64(1)  # a bit that no level looks at, since nobody has a vector twice
+    vectors[3] |= np.uint64(
+        1
+    )  # a bit that no level looks at, since no two peers have the same vector
     vectors[5] |= np.uint64(1)
     _, right = converge(np.arange(6, dtype=np.int32), vectors)
     assert right[0].tolist() == [1, 2, 3, 4, 5, NO_NODE]

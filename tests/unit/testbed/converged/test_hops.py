@@ -1,4 +1,4 @@
-"""Hops and messages in topics, followed all at once, are those of following each message alone."""
+"""Hops and messages of all topics computed at once equal those of following each message alone."""
 
 from itertools import pairwise
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from literal_overlay import flood, lists, search, split
+from support.overlays.literal_overlay import flood, lists, search, split
 from testbed.converged.graph import converge
 from testbed.converged.multicast import Distances, Strategy, distances, leftward_hops
 from testbed.converged.population import Population, population
@@ -81,7 +81,9 @@ def test_a_split_multicast_reaches_everyone_once(participants: Population) -> No
 
 
 @given(topics_of_any_kind)
-def test_what_publishers_send_by_split(participants: Population) -> None:
+def test_publishers_send_one_message_per_link_of_the_split_multicast(
+    participants: Population,
+) -> None:
     found = known(participants)
     for topic, vectors in enumerate(participants.peer_vectors.tolist()):
         levels = lists(range(participants.size), vectors)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from literal_overlay import lists, split
+from support.overlays.literal_overlay import lists, split
 from testbed.converged import measure_load
 from testbed.converged.load import publications_by_topic, scribe_load, sg_load
 from testbed.converged.multicast import Strategy

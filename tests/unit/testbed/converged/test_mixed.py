@@ -27,7 +27,7 @@ def test_stations_publish_as_many_topics_as_asked_and_subscribe_to_none_of_them(
 
 
 @pytest.mark.parametrize("urgent_topic", [0, 1, 2, 3])
-def test_a_node_gives_room_to_its_urgent_topic_and_to_no_other(
+def test_a_node_gives_table_entries_to_its_urgent_topic_only(
     participants: Population, urgent_topic: int
 ) -> None:
     links = converge(participants.owners, participants.vectors)
@@ -55,7 +55,7 @@ def test_urgent_topics_come_nearer_and_routine_ones_farther(seed: int) -> None:
     assert found["patm-tbps", 1]["path"] > found["atm-tbps", 1]["path"]
 
 
-def test_with_room_for_everybody_priorities_change_nothing() -> None:
+def test_with_a_table_for_all_subscribers_priorities_change_nothing() -> None:
     for row in measure_mixed(SUBSCRIBERS, 1_000, seed=1, stations=40, table_size=500):
         assert (row["path"], row["one_hop"]) == (1, 1)
 

@@ -1,11 +1,11 @@
-"""PSG-TBPS: who starts a search, how soon the first of them arrives, and what they send."""
+"""PSG-TBPS: which nodes start a search, how soon the first one arrives, and how many messages they send."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from literal_overlay import support_nodes
+from support.overlays.literal_overlay import support_nodes
 from testbed.converged.graph import BITS
 from testbed.converged.psg import (
     NO_START,

@@ -1,4 +1,4 @@
-"""Scribe: every subscriber's way to the root, hop by hop, and the tree that the ways make."""
+"""Scribe: every subscriber's path to the root, hop by hop, and the tree that these paths form."""
 
 from itertools import pairwise
 
@@ -6,12 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from literal_overlay import BITS, lists, shared
+from support.overlays.literal_overlay import BITS, lists, shared
 from testbed.converged.scribe import scribe_trees
 
 
 @given(st.integers(1, 24), st.integers(1, 4), st.integers(0, 10_000))
-def test_ways_to_the_root(nodes: int, topics: int, seed: int) -> None:
+def test_the_paths_of_all_subscribers_to_the_root_form_the_tree(
+    nodes: int, topics: int, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     vectors = random.integers(0, 2**64, nodes, dtype=np.uint64)
     hashes = random.integers(0, 2**64, topics, dtype=np.uint64)
@@ -19,40 +21,42 @@ def test_ways_to_the_root(nodes: int, topics: int, seed: int) -> None:
     joining = np.array([random.permutation(nodes)[:subscribers] for _ in range(topics)])
     trees = scribe_trees(vectors, hashes, joining)
     for topic in range(topics):
-        ways = [
-            way_to_root(vectors.tolist(), int(hashes[topic]), int(start))
+        paths = [
+            path_to_root(vectors.tolist(), int(hashes[topic]), int(start))
             for start in joining[topic]
         ]
-        assert {way[-1] for way in ways} == {int(trees.roots[topic])}
-        assert [len(way) - 1 for way in ways] == trees.depths[topic].tolist()
-        links = {pair for way in ways for pair in pairwise(way)}
+        assert {path[-1] for path in paths} == {int(trees.roots[topic])}
+        assert [len(path) - 1 for path in paths] == trees.depths[topic].tolist()
+        links = {pair for path in paths for pair in pairwise(path)}
         mine = trees.topic == topic
         assert links == set(
             zip(trees.child[mine].tolist(), trees.parent[mine].tolist(), strict=True)
         )
 
 
-def way_to_root(vectors: list[int], topic: int, start: int) -> list[int]:
+def path_to_root(vectors: list[int], topic: int, start: int) -> list[int]:
     """Level by level, along the list to the nearest node that shares one bit more."""
     levels = lists(range(len(vectors)), vectors)
-    way = [start]
+    path = [start]
     for level, links in enumerate(levels):
         bit = 1 << (BITS - 1 - level)
         members = [
-            node for node in range(len(vectors)) if shared(vectors[node], vectors[way[-1]]) >= level
+            node
+            for node in range(len(vectors))
+            if shared(vectors[node], vectors[path[-1]]) >= level
         ]
         wanted = [node for node in members if (vectors[node] ^ topic) & bit == 0] or members
-        here = members.index(way[-1])
+        here = members.index(path[-1])
         goal = min(wanted, key=lambda node: (abs(members.index(node) - here), -node))
-        while way[-1] != goal:
-            left, right = links[way[-1]]
-            onward = right if goal > way[-1] else left
+        while path[-1] != goal:
+            left, right = links[path[-1]]
+            onward = right if goal > path[-1] else left
             assert onward is not None
-            way.append(onward)
-    return way
+            path.append(onward)
+    return path
 
 
-def test_everyone_alone_is_its_own_root() -> None:
+def test_a_node_alone_is_its_own_root() -> None:
     trees = scribe_trees(
         np.array([5], dtype=np.uint64), np.array([9], dtype=np.uint64), np.array([[0]])
     )

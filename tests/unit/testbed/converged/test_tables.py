@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from literal_overlay import lists, neighbours
+from support.overlays.literal_overlay import lists, neighbours
 from testbed.converged import converge, measure_tables
 from testbed.converged.atm import atm_paths
 from testbed.converged.population import Population, shared_population
@@ -47,7 +47,7 @@ def test_beyond_the_table_psg_can_serve_instead() -> None:
     )
 
 
-def test_a_table_for_all_keys_of_a_node_has_less_room_for_subscribers() -> None:
+def test_a_table_for_all_keys_of_a_node_holds_fewer_subscribers() -> None:
     by_node = rows(subscribers=20, table_of="node")
     assert by_node["atm-tbps", 1]["one_hop"] < rows(subscribers=20)["atm-tbps", 1]["one_hop"]
 
@@ -95,7 +95,7 @@ def test_an_urgent_topic_takes_the_place_of_others() -> None:
     assert by[True] > by[False]
 
 
-def test_whoever_is_held_takes_the_stretch_up_to_the_next() -> None:
+def test_a_table_entry_serves_the_subscribers_up_to_the_next_entry() -> None:
     hops = np.abs(np.arange(6)[:, None] - np.arange(6)).astype(np.uint8)[None]
     held = np.array([[True, False, False, True, True, False]])
     assert atm_paths(hops, held).tolist() == [[1, 2, 3, 1, 1, 2]]

@@ -1,4 +1,4 @@
-"""The rows of a trial: what is in them, and what follows from the methods whatever the numbers are."""
+"""The rows of a trial: their columns, and relations that follow from the methods for any numbers."""
 
 import pytest
 
@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_rows_say_what_they_are_about(pattern: str) -> None:
+def test_rows_name_their_pattern_size_trial_and_method(pattern: str) -> None:
     rows = measure_topics(pattern, 1_000, seed=1, trial=4, priorities=[1, 5])
     publishers, subscribers = PATTERNS[pattern]
     for row in rows:
@@ -46,7 +46,7 @@ def test_the_same_seed_and_trial_give_the_same_rows() -> None:
     assert [row["path"] for row in first] != [row["path"] for row in other]
 
 
-def test_methods_are_measured_on_the_same_topics_whoever_else_is() -> None:
+def test_the_rows_of_a_method_do_not_depend_on_the_other_methods() -> None:
     alone = measure_topics("e", 100, seed=1, methods=["fan-tbps"])
     assert alone == [row for row in measure_topics("e", 100, seed=1) if row["method"] == "fan-tbps"]
 

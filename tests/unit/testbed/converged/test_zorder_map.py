@@ -44,8 +44,8 @@ def boxes(draw: st.DrawFn) -> Corners:
 
 @st.composite
 def maps(draw: st.DrawFn) -> tuple[Areas, list[Corners], list[tuple[int, int]]]:
-    """Areas with what was drawn for them."""
-    wanted = draw(st.lists(boxes(), max_size=70))  # more than a word has bits
+    """Areas with the subscriptions and events that were drawn for them."""
+    wanted = draw(st.lists(boxes(), max_size=70))  # more than a 64-bit word holds
     events = draw(st.lists(st.tuples(coordinates, coordinates), max_size=12))
     starts = draw(st.sets(st.integers(0, POINTS - 1), min_size=3, max_size=9))
     drawn = space(
@@ -58,7 +58,7 @@ def maps(draw: st.DrawFn) -> tuple[Areas, list[Corners], list[tuple[int, int]]]:
 
 
 class Literal:
-    """The same, literally: who owns each of the points. For three nodes or more: who is alone has no first point."""
+    """The oracle: the owner of each point. It needs three nodes or more, because a single node has no first point."""
 
     def __init__(self, areas: Areas) -> None:
         self.owners = [-1] * POINTS
@@ -96,13 +96,13 @@ moves = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=12)
 @settings(deadline=None)
 def test_after_any_moves_every_point_subscription_and_event_has_exactly_its_owners(
     drawn: tuple[Areas, list[Corners], list[tuple[int, int]]],
-    wished: list[tuple[int, int]],
+    requested: list[tuple[int, int]],
     give: Give,
 ) -> None:
     areas, wanted, events = drawn
     literal = Literal(areas)
     nodes = len(areas.starts)
-    for one, other in wished:
+    for one, other in requested:
         light, heavy = one % nodes, other % nodes
         assert areas.move(light, heavy, give) == literal.move(light, heavy, give)
     assert sorted(areas.names.tolist()) == list(range(nodes))
@@ -202,7 +202,7 @@ def test_light_nodes_help_heavy_nodes(rule: Rule, expected: list[tuple[int, int]
     assert pairs(areas, np.array([3, 1, 0, 4, 2]), rule) == expected
 
 
-def test_who_is_not_in_the_sample_does_not_move() -> None:
+def test_nodes_outside_the_sample_do_not_move() -> None:
     assert pairs(loaded(0, 5, 20, 35, 50), np.array([1, 2, 3]), Rule(e=0.0)) == [(1, 3)]
 
 
@@ -216,7 +216,7 @@ def test_levelling_takes_from_the_heaviest(give: Give) -> None:
     assert fairness(areas.loads) > 2 * fairness(before)
 
 
-def test_what_is_drawn_lies_around_the_centre() -> None:
+def test_drawn_events_lie_around_the_centre() -> None:
     workload = Workload(bits=8, events_per_sensor=100, scale=0.1)
     drawn = draw(workload, np.random.default_rng(3))
     assert len(drawn.events) == 10_000
@@ -257,7 +257,7 @@ def test_a_trial_has_rows_before_and_after() -> None:
     assert found.moments[-1]["fairness"] == after["fairness"]
 
 
-def test_the_rule_changes_nothing_of_what_is_drawn_and_the_trial_all_of_it() -> None:
+def test_the_workload_depends_on_the_trial_and_not_on_the_rule() -> None:
     one = measure_levelling(1, nodes=100, rounds=10, **SMALL).totals[0]
     other = measure_levelling(1, nodes=100, rounds=10, k=9, e=0.1, give="left", **SMALL).totals[0]
     assert (one["load"], one["copies"]) == (other["load"], other["copies"])

@@ -100,7 +100,7 @@ REFUSED = {"namespaces": (False, "refused"), "refusing": ("user.max_user_namespa
         ({"orphans": 3}, "leftovers", "limited", "memory", "down --orphans"),
     ],
 )
-def test_each_lack_is_named_with_its_cost_and_a_command(
+def test_each_missing_capability_is_named_with_its_cost_and_a_command(
     change: dict[str, object], name: str, status: str, in_costs: str, in_fix: str
 ) -> None:
     check = finding(replace(WELL, **change), name)  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ def test_each_lack_is_named_with_its_cost_and_a_command(
     assert check.found
 
 
-def test_what_cannot_be_loaded_here_is_not_promised() -> None:
+def test_modules_that_this_kernel_lacks_are_not_offered_as_repairs() -> None:
     kernel = replace(MEANS, modules=frozenset())
     for change, name in (({"netem": False}, "netem"), ({"tbf": False}, "tbf")):
         check = finding(replace(WELL, means=kernel, **change), name)  # type: ignore[arg-type]
@@ -199,7 +199,7 @@ def test_qemu_is_installed_where_it_is_missing_and_can_be() -> None:
     apt=st.booleans(),
     modules=st.frozensets(st.sampled_from(["sch_netem", "sch_tbf", "tun"])),
 )
-def test_a_lack_says_what_it_costs_and_what_helps(
+def test_every_failed_check_names_its_cost_and_its_fix(
     memory: int,
     disk: int,
     files: int,
@@ -234,7 +234,7 @@ def test_a_lack_says_what_it_costs_and_what_helps(
         assert (check.status == "ok") == (not check.costs) == (not check.fix)
         assert check.status != "ok" or not check.repairs
         for repair in check.repairs:
-            assert all(isinstance(word, str) and word for word in repair.argv)
+            assert all(isinstance(argument, str) and argument for argument in repair.argv)
             assert repair.changes
             assert repair.typed() in check.fix
 

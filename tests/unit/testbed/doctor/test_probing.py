@@ -1,4 +1,4 @@
-"""What the doctor reads from /proc and /sys."""
+"""The values that the doctor reads from /proc and /sys."""
 
 from pathlib import Path
 

@@ -38,14 +38,14 @@ def test_a_command_is_given_once_and_not_tried_again() -> None:
     assert plan([check("well", status="ok")]) == []
 
 
-def test_one_that_fails_does_not_stop_the_others() -> None:
+def test_a_failed_repair_does_not_stop_the_others() -> None:
     started: list[Repair] = []
     done = carry_out([LOAD, START], lambda repair: "no" if repair is LOAD else "", started.append)
     assert started == [LOAD, START]
     assert [each.trouble for each in done] == ["no", ""]
 
 
-def test_only_what_could_be_repaired_is_compared() -> None:
+def test_only_checks_with_repairs_are_compared() -> None:
     before = [check("netem", LOAD), check("memory"), check("engine", START)]
     after = [check("netem", LOAD), check("memory"), check("engine", status="ok")]
     netem, engine = compare(before, after)
@@ -53,15 +53,15 @@ def test_only_what_could_be_repaired_is_compared() -> None:
     assert (engine.name, engine.repaired) == ("engine", True)
 
 
-def test_a_command_is_words_not_a_shells_text(capfd: pytest.CaptureFixture[str]) -> None:
-    words = ("$(false)", "a b", ";", "*")
+def test_a_command_is_a_list_of_arguments_not_shell_text(capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ("$(false)", "a b", ";", "*")
     shown = Repair(
-        (sys.executable, "-c", "import sys; print(sys.argv[1:])", *words), "", root=False
+        (sys.executable, "-c", "import sys; print(sys.argv[1:])", *arguments), "", root=False
     )
     assert run_here(shown) == ""
     out, err = capfd.readouterr()
     assert out == "", "standard output is for the document"
-    assert str(list(words)) in err
+    assert str(list(arguments)) in err
 
 
 def test_errors_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_errors_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_here(Repair(("true",), "")) == NO_SUDO
 
 
-def test_a_command_gets_what_it_reads(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_gets_its_standard_input(capfd: pytest.CaptureFixture[str]) -> None:
     assert run_here(Repair(("cat",), "", root=False, given="-1")) == ""
     assert capfd.readouterr().err == "-1"
 

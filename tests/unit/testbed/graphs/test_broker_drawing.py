@@ -1,4 +1,4 @@
-"""The overlay of a topology's brokers, drawn: the graph is that of a run, and what is followed can happen in one."""
+"""The overlay of a topology's brokers, drawn: the graph is that of a run, and the publication can occur in a run."""
 
 import json
 import os
@@ -28,7 +28,7 @@ groups:
   slopes: {kind: sensor, count: 5}
   sirens: {kind: subscriber, count: 4, topics: [alerts]}
 nodes:
-  office: {kind: subscriber, topics: [alerts, readings], home: "huts[0]"}
+  office: {kind: subscriber, topics: [alerts, readings], brokers: "huts[0]"}
 overlay: {method: METHOD}
 scenario:
   duration: 10s
@@ -55,9 +55,9 @@ def simulated(
     topology: Topology, asked: Selection | None = None, method: str | None = None
 ) -> SimulatedOverlay:
     overlay = topology.overlay
-    followed = choose_publication(topology, asked or Selection())
+    chosen = choose_publication(topology, asked or Selection())
     return simulate(
-        broker_scenario(topology, followed, method or overlay.method, dict(overlay.parameters))
+        broker_scenario(topology, chosen, method or overlay.method, dict(overlay.parameters))
     )
 
 
@@ -76,9 +76,7 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
     lab = SimulatedLab(topology, RunPlace(tmp_path), service_ns=SECOND // 1000)
     for node in lab.nodes.values():
         node.go()
-    lab.play(
-        compile_timeline(topology), 1_000 * SECOND
-    )  # sensors say what they are going to publish
+    lab.play(compile_timeline(topology), 1_000 * SECOND)  # sensors announce their publications
     lab.loop.run(90 * SECOND)
     graphs = {
         broker.number: lab.nodes[broker.name].core.describe()["graph"]
@@ -113,7 +111,7 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
     ],
     ids=["most urgent", "topic", "sensor", "priority", "another priority", "not in the scenario"],
 )
-def test_what_is_not_asked_for_is_the_most_urgent_that_somebody_wants(
+def test_by_default_the_most_urgent_subscribed_publication_is_chosen(
     asked: Selection, sensor: str, topic: str, priority: int, hills: Path
 ) -> None:
     found = choose_publication(load(hills), asked)
@@ -121,22 +119,22 @@ def test_what_is_not_asked_for_is_the_most_urgent_that_somebody_wants(
 
 
 @pytest.mark.parametrize("method", ["sg-tbps", "fan-tbps", "atm-tbps", "scribe"])
-def test_every_broker_with_subscribers_gets_it(method: str, hills: Path) -> None:
+def test_every_broker_with_subscribers_gets_the_publication(method: str, hills: Path) -> None:
     topology = load(hills)
     drawn = simulated(topology, method=method)
-    homes = {
-        topology.node(node.homes[0]).number
+    brokers = {
+        topology.node(node.brokers[0]).number
         for node in topology.of_kind(NodeKind.SUBSCRIBER)
         if "alerts" in node.topics
     }
-    assert set(drawn.reached) == drawn.scenario.subscribers == homes
+    assert set(drawn.reached) == drawn.scenario.subscribers == brokers
     assert (
         drawn.scenario.publication.publisher
-        == topology.node(topology.node("slopes-3").homes[0]).number
+        == topology.node(topology.node("slopes-3").brokers[0]).number
     )
     shown = {peer.number for peer in drawn.peers}
     assert {end for hop in drawn.hops for end in (hop.src, hop.dst)} <= shown
-    assert len(shown) == 6 or method != "scribe"  # all brokers stand in Scribe's graph
+    assert len(shown) == 6 or method != "scribe"  # all brokers are in Scribe's graph
 
 
 def test_people_and_programs_see_the_same(hills: Path, tmp_path: Path) -> None:
@@ -149,7 +147,7 @@ def test_people_and_programs_see_the_same(hills: Path, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text() == svg(simulated(load(hills)))
 
 
-def test_the_drawing_is_as_it_was(hills: Path) -> None:
+def test_the_drawing_equals_the_golden_file(hills: Path) -> None:
     drawn = svg(simulated(load(hills)))
     golden = GOLDEN / "hills.svg"
     if os.environ.get("UPDATE_GOLDEN"):
@@ -159,7 +157,7 @@ def test_the_drawing_is_as_it_was(hills: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--topic", "alarms"), "nobody in hills subscribes to 'alarms'"),
         (("--topic", "unheard"), "nobody in hills subscribes to 'unheard'"),
@@ -171,12 +169,12 @@ def test_the_drawing_is_as_it_was(hills: Path) -> None:
         (("--plain", "--topic", "alerts"), "--topic belongs to an overlay, and --plain draws none"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_with_a_hint(
-    arguments: tuple[str, ...], words: str, hills: Path
+def test_wrong_options_are_refused_with_a_hint(
+    arguments: tuple[str, ...], message: str, hills: Path
 ) -> None:
     shown = CliRunner().invoke(app, ["graph", str(hills), *arguments])
     assert shown.exit_code == 2
-    assert words in " ".join(shown.output.split())
+    assert message in " ".join(shown.output.split())
     assert "→" in shown.output
 
 

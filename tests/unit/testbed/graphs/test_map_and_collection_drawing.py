@@ -1,4 +1,4 @@
-"""Maps and collections drawn: a reading takes the way of the rule, and a publication meets its place's owner."""
+"""Maps and collections drawn: a reading takes the path of the rule; a publication reaches the owner of its place."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from collection_oracle import expected_hops
 from nodes.overlay.collection.rules import Way
-from small_collection import PERIODS, TOPIC, collection_file
+from support.overlays.collection_oracle import expected_hops
+from support.overlays.small_collection import PERIODS, TOPIC, collection_file
 from testbed.cli.app import app
 from testbed.graphs.brokers import Selection, broker_scenario, choose_publication
 from testbed.graphs.overlay_svg import svg
@@ -48,14 +48,14 @@ def test_a_reading_is_followed_to_the_collector_by_the_rule(way: Way) -> None:
         assert len(drawn.hops) == oracle[numbers[site]]
 
 
-def test_a_reading_that_is_asked_for_comes_with_the_answer() -> None:
+def test_a_pulled_reading_arrives_with_the_answer() -> None:
     topology = load_text(collection_file("small", Way.PULL), "small.yaml")
     drawn = followed(topology, Selection(sensor="gauges-4", priority=1))
     assert set(drawn.reached) == {topology.node("center").number}
     assert len(drawn.hops) == drawn.reached[topology.node("center").number]
 
 
-def test_who_stands_where_follows_from_the_periods() -> None:
+def test_the_periods_decide_the_order_of_the_brokers() -> None:
     drawn = followed(load_text(collection_file("small"), "small.yaml"), Selection(priority=1))
     order = [drawn.scenario.names[peer.number] for peer in drawn.peers]
     assert order == [*(f"brokers-{site}" for site in (4, 5, 2, 3, 0, 1)), "center"]
@@ -84,14 +84,14 @@ def test_on_a_map_exactly_the_matching_subscribers_are_reached(
 ) -> None:
     drawn = followed(kochi, asked)
     publication = drawn.scenario.publication
-    wanting = kochi.receivers(publication.topic, publication.priority, publication.place)
-    assert wanting
-    homes = {kochi.node(kochi.node(name).homes[0]).number for name in wanting}
-    assert set(drawn.reached) == drawn.scenario.subscribers == homes
+    subscribers = kochi.receivers(publication.topic, publication.priority, publication.place)
+    assert subscribers
+    brokers = {kochi.node(kochi.node(name).brokers[0]).number for name in subscribers}
+    assert set(drawn.reached) == drawn.scenario.subscribers == brokers
     assert len(drawn.peers) == len(kochi.of_kind(NodeKind.BROKER))
 
 
-def test_all_areas_are_the_map_and_each_point_has_one_owner_to_which_the_ways_lead(
+def test_the_areas_cover_the_map_and_the_paths_lead_to_the_owner_of_each_point(
     kochi: Topology,
 ) -> None:
     drawn = followed(kochi, Selection())

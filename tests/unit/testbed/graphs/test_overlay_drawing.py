@@ -1,4 +1,4 @@
-"""Overlays that are made up, drawn: they show what the nodes' own code does."""
+"""Drawings of example overlays show what the nodes' own code does."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -25,17 +25,17 @@ def simulated(request: pytest.FixtureRequest) -> SimulatedOverlay:
     return simulate(Example(request.param).scenario())
 
 
-def test_every_subscriber_is_reached_and_none_takes_more_hops_than_there_are(
+def test_every_subscriber_is_reached_by_the_shortest_drawn_path(
     simulated: SimulatedOverlay,
 ) -> None:
     assert set(simulated.reached) == simulated.scenario.subscribers == set(range(4, 11))
     for number, hops in simulated.reached.items():
         came = [hop.number for hop in simulated.hops if hop.dst == number]
-        # On a map it may have passed through before it was matched.
+        # On a map, a publication may pass through a node before it is matched.
         assert hops in came if simulated.areas else hops == min(came)
 
 
-def test_lists_are_in_key_order_and_share_the_bits_that_stand_beside_them(
+def test_lists_are_in_key_order_and_their_members_share_the_labelled_bits(
     simulated: SimulatedOverlay,
 ) -> None:
     assert [len(lists(simulated.peers, 0)), len(lists(simulated.peers, 0)[0][1])] == [1, 10]
@@ -68,7 +68,7 @@ def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ((), "there is nothing to draw"),
         (("--overlay", "rings"), "there is no overlay method 'rings'"),
@@ -80,12 +80,12 @@ def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
         (("--overlay", "sg-tbps", "-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_a_hint(
-    arguments: tuple[str, ...], words: str
+def test_overlays_that_cannot_be_drawn_are_refused_with_a_hint(
+    arguments: tuple[str, ...], message: str
 ) -> None:
     shown = CliRunner().invoke(app, ["graph", *arguments])
     assert shown.exit_code == 2
-    assert words in shown.output
+    assert message in shown.output
     assert "→" in shown.output
 
 

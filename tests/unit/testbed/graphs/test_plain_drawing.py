@@ -1,4 +1,4 @@
-"""A topology drawn plainly: every node is in it, at the line that the file gives it."""
+"""A topology drawn plainly: every node is in it, on the link that the file gives it."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -26,13 +26,13 @@ def size(hanging: Iterable[TreeEntry]) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_twigs_stand_for_all_nodes(name: str, repository: Path) -> None:
+def test_tree_entries_cover_all_nodes(name: str, repository: Path) -> None:
     topology = load(repository / "topologies" / f"{name}.yaml")
     assert size(tree_entries(topology)) == len(topology.nodes)
     ET.fromstring(plain_svg(topology))
 
 
-def test_nodes_behind_routers_hang_on_them(repository: Path) -> None:
+def test_nodes_behind_routers_are_drawn_behind_them(repository: Path) -> None:
     found = {
         one.label: one for one in tree_entries(load(repository / "topologies" / "valleys-300.yaml"))
     }
@@ -42,7 +42,7 @@ def test_nodes_behind_routers_hang_on_them(repository: Path) -> None:
     assert (behind.named, behind.about, behind.profile) == ("shared × 6", "sensor", "wifi")
 
 
-def test_only_nodes_that_are_alike_stand_for_each_other(tmp_path: Path) -> None:
+def test_only_equal_nodes_share_a_tree_entry(tmp_path: Path) -> None:
     path = tmp_path / "lab.yaml"
     path.write_text(
         "name: lab\n"
@@ -74,9 +74,9 @@ def test_people_and_programs_see_every_link(repository: Path) -> None:
     ]
     shown = run(file)
     assert "sensors × 6 (sensor) on mvno-128k" in shown
-    for name, words in document["profiles"].items():
+    for name, description in document["profiles"].items():
         assert name in shown
-        assert words in shown
+        assert description in shown
 
 
 def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
@@ -85,7 +85,7 @@ def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--overlay", "sg-tbps"), "demo has no two brokers between which an overlay sg-tbps"),
         (("--topic", "alerts"), "--topic belongs to an overlay, and demo has none"),
@@ -94,10 +94,10 @@ def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
     ],
 )
 def test_senseless_options_are_refused_with_a_hint(
-    arguments: tuple[str, ...], words: str, repository: Path
+    arguments: tuple[str, ...], message: str, repository: Path
 ) -> None:
     shown = run(str(repository / "topologies" / "demo.yaml"), *arguments, code=2)
-    assert words in " ".join(shown.split())
+    assert message in " ".join(shown.split())
     assert "→" in shown
 
 

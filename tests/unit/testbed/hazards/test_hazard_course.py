@@ -73,7 +73,7 @@ def all_publications(hazard: Hazard, seed: int) -> list[SensorPublication]:
 
 
 @given(HAZARDS, SEEDS)
-def test_levels_are_one_to_five_and_nothing_is_said_outside_the_scenario(
+def test_levels_are_one_to_five_and_no_sensor_publishes_outside_the_scenario(
     hazard: Hazard, seed: int
 ) -> None:
     for history in histories_of(hazard, seed):
@@ -134,7 +134,7 @@ def test_another_sensor_changes_nothing_for_the_others_unless_its_failure_alarms
 
 
 @given(HAZARDS, SEEDS)
-def test_who_is_near_a_failure_is_raised_from_that_moment_on(hazard: Hazard, seed: int) -> None:
+def test_sites_near_a_failure_rise_in_level_from_that_moment_on(hazard: Hazard, seed: int) -> None:
     known = histories_of(hazard, seed)
     for failed in (history for history in known if history.failed_s is not None):
         for history in known:
@@ -164,7 +164,7 @@ def test_a_failure_is_a_burst_of_level_five_from_all_sensors_of_its_slope() -> N
         assert [later - burst[0] for later in burst] == pytest.approx([20.0 * n for n in range(20)])
 
 
-def test_a_level_is_told_again_only_until_the_next_and_once_when_it_falls() -> None:
+def test_a_level_is_repeated_until_the_next_one_and_published_once_when_it_falls() -> None:
     course = levels.course([(0, 0.0), (60, 1.0), (120, 0.7), (180, 0.0)], (0.6, 0.8, 1.0), 0.05)
     assert [(c.at_s, c.level) for c in course] == [(0, 1), (60, 4), (120, 2), (180, 1)]
     history = SiteHistory(
@@ -188,11 +188,11 @@ def test_a_level_does_not_flicker_at_its_bound() -> None:
 @given(HAZARDS, SEEDS)
 def test_the_record_counts_every_site_at_every_time(hazard: Hazard, seed: int) -> None:
     known = histories_of(hazard, seed)
-    told_of = json.loads(json.dumps(record(hazard, known, DURATION_S, 20.0)))
-    assert all(sum(row["sites"]) == len(known) for row in told_of["levels"])
-    assert [row["site"] for row in told_of["failures"]] == [
+    recorded = json.loads(json.dumps(record(hazard, known, DURATION_S, 20.0)))
+    assert all(sum(row["sites"]) == len(known) for row in recorded["levels"])
+    assert [row["site"] for row in recorded["failures"]] == [
         history.site.name
         for history in sorted(known, key=lambda history: history.failed_s or 0)
         if history.failed_s is not None
     ]
-    assert len(told_of["curves"]) <= 600
+    assert len(recorded["curves"]) <= 600

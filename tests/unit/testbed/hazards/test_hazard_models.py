@@ -64,7 +64,7 @@ def test_a_slope_that_dries_comes_to_rest() -> None:
     assert movement.speed_mm_h(slope) == pytest.approx(2.0, rel=1e-3)
 
 
-def test_a_river_rises_to_what_rains_and_drains_in_its_time() -> None:
+def test_a_river_rises_with_the_rain_and_drains_with_its_time_constant() -> None:
     river, held = River(drain_s=3_600, base_m=1.0, rise_m_per_mm=0.1), 0.0
     for _ in range(60 * 12):
         held = held_after(held, 10.0, river, 60)

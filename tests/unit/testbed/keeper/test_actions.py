@@ -53,7 +53,7 @@ def keeper():
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["part", "reunite", "load", "unload"]),
+        st.sampled_from(["partition", "heal", "load", "unload"]),
         st.integers(1, 3),
         st.permutations(list(ADDRESSES)),
     ),
@@ -69,8 +69,8 @@ def test_no_partition_or_load_is_left_when_a_scenario_begins(steps):
         scenario, sender = keeper()
         for do, number, names in steps:
             match do:
-                case "part":
-                    scenario.part(number, [names[:1], names[1:]])
+                case "partition":
+                    scenario.partition(number, [names[:1], names[1:]])
                 case "load":
                     scenario.load(number, names[:1], names[1], 1e6, 100)
                 case _:

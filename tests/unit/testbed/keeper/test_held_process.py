@@ -30,14 +30,14 @@ def waiting() -> Iterator[HeldProcess]:
     held.close()
 
 
-def test_it_runs_until_it_is_ended(waiting: HeldProcess) -> None:
+def test_a_held_process_runs_until_it_is_killed(waiting: HeldProcess) -> None:
     assert waiting.poll() is None
     waiting.send_signal(signal.SIGKILL)
     waiting.wait()
     assert waiting.poll() == -signal.SIGKILL
 
 
-def test_its_exit_code_is_collected_once_and_remembered() -> None:
+def test_the_exit_code_is_collected_once_and_remembered() -> None:
     held = HeldProcess(forked(7), ours=True)
     held.wait()
     assert held.poll() == held.poll() == 7
@@ -46,14 +46,14 @@ def test_its_exit_code_is_collected_once_and_remembered() -> None:
     held.close()
 
 
-def test_a_signal_to_the_dead_is_none(waiting: HeldProcess) -> None:
+def test_a_signal_to_a_dead_process_has_no_effect(waiting: HeldProcess) -> None:
     waiting.send_signal(signal.SIGKILL)
     waiting.wait()
     waiting.send_signal(signal.SIGTERM)
     assert waiting.poll() == -signal.SIGKILL
 
 
-def test_the_end_of_somebody_elses_child_is_noticed_but_left_to_them() -> None:
+def test_the_end_of_a_foreign_child_is_noticed_but_left_to_its_parent() -> None:
     theirs = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     held = HeldProcess(theirs.pid, ours=False)
     assert held.poll() is None
@@ -65,14 +65,14 @@ def test_the_end_of_somebody_elses_child_is_noticed_but_left_to_them() -> None:
     held.close()
 
 
-def test_what_does_not_exist_cannot_be_held() -> None:
+def test_a_process_that_does_not_exist_cannot_be_held() -> None:
     pid = forked(0)
     os.waitpid(pid, 0)
     with pytest.raises(ProcessLookupError):
         HeldProcess(pid, ours=False)
 
 
-def test_a_process_that_somebody_else_collects_has_ended_all_the_same() -> None:
+def test_a_process_that_another_process_collects_has_ended_all_the_same() -> None:
     shell = ["sh", "-c", "sleep 600 & echo $!; wait"]
     with subprocess.Popen(shell, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None

@@ -27,7 +27,7 @@ class RememberingCore:
         self.asked: list[tuple[str, Any]] = []
         self.closed = 0
         self.broken_off = 0
-        self.worker, self.birth = os.pipe()
+        self.worker, self.forked = os.pipe()
         self.patience_s = 60.0
 
     def __getattr__(self, name: str) -> Any:
@@ -51,8 +51,8 @@ class RememberingCore:
             raise
         os.set_blocking(self.worker, False)
         if os.read(self.worker, 1) == b"x":
-            raise TestbedError("they were not born")
-        self.asked.append(("bear", nodes))
+            raise TestbedError("the nodes were not forked")
+        self.asked.append(("fork", nodes))
         return {"pids": dict.fromkeys(nodes, 1)}
 
     def unwire(self, nodes: list[str]) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class RememberingCore:
     def close(self) -> None:
         self.closed += 1
         os.close(self.worker)
-        os.close(self.birth)
+        os.close(self.forked)
 
 
 class QuietServer(Server):
@@ -70,9 +70,9 @@ class QuietServer(Server):
 
     def _listen_to_signals(self) -> None:
         readable, self._writable = os.pipe()
-        self._selector.register(readable, selectors.EVENT_READ, self._told)
+        self._selector.register(readable, selectors.EVENT_READ, self._on_end)
 
-    def _told(self) -> None:
+    def _on_end(self) -> None:
         self._ended = True
 
     def end(self) -> None:
@@ -174,39 +174,39 @@ def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> F
 def test_a_fork_delays_only_questions_that_make_nodes(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    forked = begun(asking, path, {"do": "bear", "nodes": ["a"]})
+    forked = begun(asking, path, {"do": "fork", "nodes": ["a"]})
     gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
     assert request(path, {"do": "status"})["ok"]
     request(path, {"do": "signal", "nodes": ["b"], "signal": 9})
     with pytest.raises(ControlError, match="protocol"):
         request(path, {"do": "dance"})
     assert core.asked == [("signal", (["b"], 9))]
-    os.write(core.birth, b".")
+    os.write(core.forked, b".")
     assert forked.result()["pids"] == {"a": 1}
     with pytest.raises(ControlError, match="No such file"):
         gone.result()
-    assert [what for what, _ in core.asked] == ["signal", "bear", "unwire"]
+    assert [what for what, _ in core.asked] == ["signal", "fork", "unwire"]
 
 
 def test_forks_follow_one_another(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    both = [begun(asking, path, {"do": "bear", "nodes": [name]}) for name in "ab"]
-    os.write(core.birth, b"..")
+    both = [begun(asking, path, {"do": "fork", "nodes": [name]}) for name in "ab"]
+    os.write(core.forked, b"..")
     assert [one.result()["ok"] for one in both] == [True, True]
-    assert core.asked == [("bear", ["a"]), ("bear", ["b"])]
+    assert core.asked == [("fork", ["a"]), ("fork", ["b"])]
 
 
 def test_a_fork_that_fails_or_takes_too_long_is_refused_and_the_keeper_goes_on(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    failing = begun(asking, path, {"do": "bear", "nodes": ["a"]})
-    os.write(core.birth, b"x")
-    with pytest.raises(ControlError, match="they were not born"):
+    failing = begun(asking, path, {"do": "fork", "nodes": ["a"]})
+    os.write(core.forked, b"x")
+    with pytest.raises(ControlError, match="the nodes were not forked"):
         failing.result()
     core.patience_s = 0.2
     with pytest.raises(ControlError, match="BlockingIOError"):
-        request(path, {"do": "bear", "nodes": ["a"]}, 30.0)
+        request(path, {"do": "fork", "nodes": ["a"]}, 30.0)
     assert request(path, {"do": "status"})["ok"]
 
 
@@ -216,9 +216,9 @@ def test_one_client_gets_the_answers_in_the_order_of_its_questions(
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         client.connect(str(path))
-        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n{"do": "status"}\n{"do": "links"}\n')
+        client.sendall(b'{"do": "fork", "nodes": ["a"]}\n{"do": "status"}\n{"do": "links"}\n')
         time.sleep(0.1)
-        os.write(core.birth, b".")
+        os.write(core.forked, b".")
         with client.makefile("rb") as answers:
             replies = [json.loads(answers.readline()) for _ in range(3)]
     assert [list(one) for one in replies] == [
@@ -233,12 +233,12 @@ def test_a_client_that_disconnects_while_its_nodes_are_forked_disturbs_no_other(
 ) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
-        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n')
+        client.sendall(b'{"do": "fork", "nodes": ["a"]}\n')
     gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
-    os.write(core.birth, b".")
+    os.write(core.forked, b".")
     with pytest.raises(ControlError):
         gone.result()
-    assert core.asked == [("bear", ["a"]), ("unwire", ["a"])]
+    assert core.asked == [("fork", ["a"]), ("unwire", ["a"])]
 
 
 def test_a_keeper_that_ends_interrupts_a_fork(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_keeper_that_ends_interrupts_a_fork(tmp_path: Path) -> None:
         thread = threading.Thread(target=server.run)
         thread.start()
         client.connect(str(where))
-        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n')
+        client.sendall(b'{"do": "fork", "nodes": ["a"]}\n')
         time.sleep(0.1)
         server.end()
         thread.join(10)

@@ -31,7 +31,7 @@ def test_a_refusal_has_the_workers_message(relay: Worker) -> None:
     assert relay.running
 
 
-def test_a_worker_ends_when_its_keeper_lets_go(relay: Worker) -> None:
+def test_a_worker_ends_when_its_keeper_closes_the_pipes(relay: Worker) -> None:
     relay.ask({"do": "counters"})
     relay.close_pipes()
     assert relay._process.wait(10) == 0
@@ -43,7 +43,7 @@ def test_a_dead_worker_is_noticed(relay: Worker) -> None:
         relay.ask({"do": "counters"})
 
 
-def test_what_a_worker_said_before_it_died_is_quoted(tmp_path: Path) -> None:
+def test_the_error_quotes_the_last_output_of_a_dead_worker(tmp_path: Path) -> None:
     worker = Worker("odd", "testbed.no_such_module", {}, tmp_path / "odd.log")
     try:
         with pytest.raises(WorkerError, match="No module named"):

@@ -54,7 +54,7 @@ def test_stopping_a_dead_monitor_or_none_is_no_error(monitoring, started, tmp_pa
     assert not started[0].running
 
 
-def test_a_monitor_that_cannot_be_started_is_done_without(tmp_path):
+def test_a_lab_goes_on_if_its_monitor_cannot_be_started(tmp_path):
     def fail(_: Path) -> Worker:
         raise OSError("no more processes")
 
@@ -64,7 +64,7 @@ def test_a_monitor_that_cannot_be_started_is_done_without(tmp_path):
     monitoring.close()
 
 
-def test_all_processes_of_a_keeper_share_one_board(monitoring):
+def test_all_processes_of_a_keeper_share_the_counters(monitoring):
     environment = monitoring.environment
     open_shared_counters(environment).capture_dropped = 9
     assert open_shared_counters(monitoring.environment).capture_dropped == 9

@@ -79,7 +79,7 @@ def test_an_unexpected_fork_has_a_worker_of_its_own_which_ends(prefork, place):
     assert [one.running for one in place.made] == [False, False]
 
 
-def test_one_that_is_expected_is_there_before_and_stays_for_the_next(prefork, place):
+def test_a_worker_for_expected_forks_is_started_early_and_stays_for_the_next(prefork, place):
     prefork.expect("/lab/node.json")
     (worker,) = place.made
     for name in ("a", "b"):
@@ -93,7 +93,7 @@ def test_one_that_is_expected_is_there_before_and_stays_for_the_next(prefork, pl
     assert [one.running for one in place.made] == [False, False]
 
 
-def test_to_expect_forks_twice_is_to_expect_them(prefork, place):
+def test_expecting_forks_twice_starts_one_worker(prefork, place):
     prefork.expect("/lab/node.json")
     prefork.expect("/lab/node.json")
     assert len(place.made) == 1
@@ -129,7 +129,7 @@ def test_a_known_node_stays_known_if_its_worker_fails(prefork, place, expected):
     place.made[0].failing = "go"
     forked, _ = finished(prefork.fork([{"name": "a"}], worker))
     assert list(forked) == ["a"]
-    assert not place.made[0].running, "what it says next would be an answer to something else"
+    assert not place.made[0].running, "its next answer would belong to another question"
     forked["a"].close()
 
 

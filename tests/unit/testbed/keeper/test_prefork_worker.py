@@ -24,7 +24,7 @@ def test_brokers_load_nothing_after_their_fork() -> None:
     assert output.split() == []
 
 
-def test_it_forks_as_often_as_it_is_asked_and_ends_with_its_input() -> None:
+def test_a_worker_forks_as_often_as_it_is_asked_and_ends_with_its_input() -> None:
     worker = subprocess.Popen(
         [sys.executable, "-m", "testbed.keeper.prefork_worker"],
         stdin=subprocess.PIPE,

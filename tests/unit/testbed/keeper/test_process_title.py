@@ -30,12 +30,12 @@ print(json.dumps({"child": look(pid), "parent": look("self")}))
 """
 
 
-def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> None:
+def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its_own() -> None:
     result = subprocess.run(
         [sys.executable, "-c", FORK, "-" * 40],
         env={
             "PYTHONPATH": ":".join(sys.path),
-            "ROLE": "nursery",
+            "ROLE": "prefork",
             PADDING_VARIABLE: PADDING,
             "LAST": "x",
         },
@@ -52,7 +52,7 @@ def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> N
     variables = [line for line in environment.split("\0") if line]
     assert f"ROLE=node:{'s' * 40}" in variables
     assert "LAST=x" in variables
-    assert "ROLE=nursery" in found["parent"][1].split("\0")
+    assert "ROLE=prefork" in found["parent"][1].split("\0")
     assert FORK in found["parent"][0]
 
 
@@ -70,7 +70,7 @@ def test_only_the_marks_change_and_the_padding_goes(before: dict[str, str], role
 
 
 def test_the_role_of_the_longest_name_fits() -> None:
-    block = f"TESTBED_ROLE=nursery\0{PADDING_VARIABLE}={PADDING}\0".encode()
+    block = f"TESTBED_ROLE=prefork\0{PADDING_VARIABLE}={PADDING}\0".encode()
     assert len(marked(block, {"TESTBED_ROLE": f"node:{'n' * 40}"})) < len(block)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_labs import FakePlace
+from support.labs.fake_labs import FakePlace
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from any_scenario import LAB, scenarios, written
-from fake_labs import FakePlace, up
+from support.labs.any_scenario import LAB, scenarios, written
+from support.labs.fake_labs import FakePlace, up
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.play import play as play_simulated
@@ -27,7 +27,9 @@ SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.d
 
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(scenarios(SIMULATED_MS, commands=False))
-def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[str, Any]) -> None:
+def test_in_virtual_time_a_scenario_ends_and_none_of_its_actions_goes_on(
+    scenario: dict[str, Any],
+) -> None:
     topology = load_text(written(scenario), "any.yaml")
     assert from_json(to_json(topology)) == topology
     lab = SimulatedLab(topology, RunPlace(Path("any-run")), 0)
@@ -39,7 +41,7 @@ def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[
     assert times == sorted(times)
     assert all(entry["t_ns"] >= entry["due_ns"] for entry in played.actions)
     begun = sum(entry["action"] in ("partition", "load") for entry in played.actions)
-    ended = sum(entry["action"] in ("reunite", "unload") for entry in played.actions)
+    ended = sum(entry["action"] in ("heal", "unload") for entry in played.actions)
     assert begun == ended
     waiting = sum("when" in event for event in scenario["events"])
     recorded = sum("trigger" in entry["details"] for entry in played.actions)
@@ -48,7 +50,9 @@ def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[
 
 @settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
 @given(scenario=scenarios(FAKE_MS, commands=True))
-def test_on_the_fake_backend_down_undoes_all_of_it(scenario: dict[str, Any], places: Path) -> None:
+def test_on_the_fake_backend_down_undoes_the_whole_scenario(
+    scenario: dict[str, Any], places: Path
+) -> None:
     place = FakePlace()
     with tempfile.NamedTemporaryFile("w", dir=places, suffix=".yaml") as file:
         file.write(written(scenario))
@@ -68,14 +72,14 @@ def test_on_the_fake_backend_down_undoes_all_of_it(scenario: dict[str, Any], pla
     place.backend.destroy()
 
 
-@pytest.mark.parametrize("stranger", ["gauge[*]", "sirene", "tag:upsteam", "gauges[7]"])
+@pytest.mark.parametrize("unknown", ["gauge[*]", "sirene", "tag:upsteam", "gauges[7]"])
 @settings(max_examples=30, deadline=None)
 @given(scenario=scenarios(SIMULATED_MS, commands=True).filter(lambda one: "siren" in str(one)))
-def test_one_that_names_nothing_existing_is_refused_with_a_hint(
-    scenario: dict[str, Any], stranger: str
+def test_a_scenario_that_names_unknown_nodes_is_refused_with_a_hint(
+    scenario: dict[str, Any], unknown: str
 ) -> None:
     text = re.sub(
-        r"\bnodes: (siren|gauges\[\*\])$", f"nodes: {stranger}", written(scenario), flags=re.M
+        r"\bnodes: (siren|gauges\[\*\])$", f"nodes: {unknown}", written(scenario), flags=re.M
     )
     if text == written(scenario):
         return
@@ -85,6 +89,6 @@ def test_one_that_names_nothing_existing_is_refused_with_a_hint(
     assert all(problem.line for problem in caught.value.problems)
 
 
-def test_the_lab_of_these_scenarios_is_a_right_file() -> None:
+def test_the_lab_of_these_scenarios_is_a_valid_file() -> None:
     load_text(written({"duration": "1s"}), "any.yaml")
     assert LAB["name"] == "valley"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fake_labs import FakePlace, up
+from support.labs.fake_labs import FakePlace, up
 from testbed.errors import InputError
 from testbed.lab import play
 from testbed.lab.play import set_speed

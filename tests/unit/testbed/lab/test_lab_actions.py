@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, SIREN, FakePlace, up
+from support.labs.fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import TestbedError
 from testbed.lab.actions import Actions
 from testbed.progress import Warned, ignore
@@ -26,7 +26,7 @@ def began_ago(seconds: float) -> int:
     return time.time_ns() - round(seconds * SECOND)
 
 
-def test_links_are_cut_and_healed_when_it_is_time_and_that_is_on_record(file, place: FakePlace):
+def test_links_are_cut_and_healed_on_time_and_both_actions_are_recorded(file, place: FakePlace):
     record = up(LAB, file, place)
     timed_actions = (
         TimedAction(1 * SECOND, ActionKind.CUT, ("siren",)),
@@ -107,7 +107,7 @@ def test_a_node_that_crashes_and_is_started_at_once_is_started_after_its_crash(
     assert "sensor" not in place.backend.inspect().created
 
 
-def test_how_much_background_traffic_was_sent_is_on_record(file, place: FakePlace):
+def test_the_amount_of_background_traffic_is_recorded(file, place: FakePlace):
     record = up(LAB, file, place)
     details = {"number": 1, "to": "siren", "rate_bps": 1e6, "size": 100}
     timed_actions = (
@@ -120,16 +120,16 @@ def test_how_much_background_traffic_was_sent_is_on_record(file, place: FakePlac
     assert ended["details"] == {"number": 1, "sent": 3, "unsent": 1}
 
 
-def _nobody_there(*_: object) -> None:
+def _keeper_gone(*_: object) -> None:
     raise TestbedError("the keeper is gone")
 
 
 @pytest.mark.parametrize("kind", [ActionKind.CRASH, ActionKind.STOP])
-def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
+def test_an_action_that_fails_is_a_warning_and_recorded_with_its_reason(
     file, place: FakePlace, kind, monkeypatch: pytest.MonkeyPatch
 ):
     record = up(replace(LAB), file, place)
-    monkeypatch.setattr(place.backend, "signal", _nobody_there)
+    monkeypatch.setattr(place.backend, "signal", _keeper_gone)
     seen = []
     schedule = Schedule(LAB, (TimedAction(0, kind, ("siren",)),))
     actions = Actions(record, LAB, (), schedule, seen.append, place)

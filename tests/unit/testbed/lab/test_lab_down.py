@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, up
+from support.labs.fake_labs import LAB, up
 from testbed.errors import NoSuchLab
 from testbed.lab import bring_down, lab_status
 from testbed.lab.down import bring_all_down

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fake_labs import LAB, up
+from support.labs.fake_labs import LAB, up
 from testbed.errors import InputError, NoSuchLab, TestbedError
 from testbed.lab import bring_down
 from testbed.progress import ignore

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, SIREN, another_siren, up
 from nodes.protocol.interests import Interest
 from nodes.protocol.space import Dimension, Space
+from support.labs.fake_labs import LAB, SIREN, another_siren, up
 from testbed.control import request
 from testbed.errors import InputError, TestbedError
 from testbed.lab import inject, play
@@ -80,7 +80,7 @@ def test_an_interrupted_play_is_on_record(place, file):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TestbedError("the disk is full"), ValueError])
-def test_whatever_breaks_a_scenario_off_what_went_on_ends_first(place, file, error):
+def test_running_actions_end_when_a_scenario_is_broken_off(place, file, error):
     apart = ActionEvent(
         0.0,
         ActionKind.PARTITION,
@@ -129,7 +129,7 @@ def test_inject_publishes_at_once_and_names_the_message(place, file):
         inject(record, "sensor", "alerts", 5, 8_000_001)
 
 
-def test_inject_publishes_where_the_sensor_stands(place, file):
+def test_inject_publishes_at_the_place_of_the_sensor(place, file):
     space = (Dimension("latitude", 33, 34), Dimension("longitude", 133, 134), TILT)
     steep = Interest("alerts", Space(space).box({"latitude": (33.4, 33.6), "tilt": (30, 45)}))
     nodes = (
@@ -154,7 +154,7 @@ def test_inject_publishes_where_the_sensor_stands(place, file):
         inject(record, "sensor", "{4}alerts", 5, 200)
 
 
-def test_inject_of_a_sensor_that_has_died_says_what_repairs_it(place, file):
+def test_inject_at_a_dead_sensor_names_the_repair(place, file):
     record = up(LAB, file, place)
     place.backend.stop([LAB.node("sensor")], ignore)
     with pytest.raises(TestbedError, match="no answer from sensor") as caught:

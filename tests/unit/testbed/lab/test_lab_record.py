@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from importlib.metadata import version
 
-from fake_labs import LAB, up
+from support.labs.fake_labs import LAB, up
 from testbed import __version__
 from testbed.lab import inject, play, simulate
 from testbed.lab.run_record import injected_since, publications_in
@@ -40,7 +40,7 @@ def inject_when(stage, record):
     return listen
 
 
-def test_what_is_injected_while_a_scenario_is_played_is_expected_too(place, file):
+def test_messages_injected_while_a_scenario_is_played_are_expected_too(place, file):
     record = up(LAB, file, place)
     played = play(record, inject_when("playing the scenario", record))
     assert (played.published, played.expected, played.received, played.settled) == (4, 4, 4, True)
@@ -51,13 +51,13 @@ def test_what_is_injected_while_a_scenario_is_played_is_expected_too(place, file
     assert entry["id"] == f"{2 << 32 | 4:016x}"
 
 
-def test_what_is_injected_while_others_are_waited_for_is_waited_for_too(place, file):
+def test_messages_injected_while_others_are_awaited_are_awaited_too(place, file):
     record = up(LAB, file, place)
     played = play(record, inject_when("waiting for messages under way", record))
     assert (played.expected, played.received, played.settled) == (4, 4, True)
 
 
-def test_an_injected_message_cannot_stand_for_one_that_is_missing(place, file):
+def test_an_injected_message_does_not_replace_a_missing_one(place, file):
     place.unreachable = frozenset({"siren"})
     record = up(replace(LAB, scenario=replace(LAB.scenario, settle_s=0.2)), file, place)
     seen = []
@@ -70,7 +70,7 @@ def test_an_injected_message_cannot_stand_for_one_that_is_missing(place, file):
     assert any("4 of 4 deliveries" in each.text for each in seen if isinstance(each, Warned))
 
 
-def test_what_was_injected_before_the_scenario_is_no_part_of_it(place, file):
+def test_messages_injected_before_the_scenario_are_no_part_of_it(place, file):
     record = up(LAB, file, place)
     inject(record, "sensor", "alerts", 5, 200)
     played = play(record, ignore)

@@ -40,7 +40,7 @@ scenario:
     - {at: 1s, crash: {nodes: "sensors[0]"}}
     - {at: 2s, start: {nodes: "sensors[0]"}}
 """
-TRACES = ("links.parquet", "messages.parquet", "use.parquet")
+TRACES = ("links.parquet", "messages.parquet", "link_utilization.parquet")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_as_planned_and_as_happened_are_the_same_where_nothing_is_late(run):
     assert planned.actions == real.actions
 
 
-def test_what_triggers_caused_is_played_again_either_way_and_they_do_not_fire_once_more(places):
+def test_effects_of_triggers_are_replayed_and_the_triggers_do_not_fire_again(places):
     source = places / "valley.yaml"
     waiting = (
         "    - {when: {received: {nodes: siren}}, "
@@ -126,7 +126,7 @@ def test_another_scenario_and_a_lab_without_the_publishers_are_refused(run):
         replay_of(run, ["groups.sensors.count=2"])
 
 
-def test_what_was_injected_after_the_end_is_played_too(run):
+def test_messages_injected_after_the_end_are_replayed_too(run):
     log = run.log("sensors-1")
     lines = log.read_text().splitlines()
     last = next(json.loads(line) for line in reversed(lines) if '"publish"' in line)
@@ -200,7 +200,7 @@ def test_lost_messages_are_reported_last_also_when_the_end_is_seen_by_itself(run
 
 
 def interrupted(run: RunPlace) -> int:
-    """As if the command had been killed while it played; when the scenario began."""
+    """Make the run look as if its command was killed while it played. Return when the scenario began."""
     start_ns = read_manifest(run)["play"]["start_ns"]
     Journal(run.journal).write(step="play", start_ns=start_ns - 10**12)  # an earlier one
     Journal(run.journal).write(step="play", start_ns=start_ns)
@@ -286,7 +286,7 @@ events = st.one_of(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(events=st.lists(events, max_size=6), seed=st.integers(0, 99))
-def test_whatever_happens_in_a_scenario_happens_again(places, events, seed):
+def test_any_scenario_is_replayed_with_the_same_actions_and_trace(places, events, seed):
     source = places / "any.yaml"
     head, _, _ = VALLEY.partition("  events:")
     body = "\n".join(["  events:", *events]) if events else ""

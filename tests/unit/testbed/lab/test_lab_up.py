@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, LANDSLIDE, another_siren, up
+from support.labs.fake_labs import LAB, LANDSLIDE, another_siren, up
 from testbed.errors import InputError, MissingCapability, NameTaken
 from testbed.lab import bring_up, play
 from testbed.progress import Note, ignore
@@ -83,7 +83,7 @@ def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
     assert "town" not in place.backend.inspect().created
 
 
-def test_somebody_elses_program_cannot_join_a_lab_without_containers(place, file):
+def test_an_external_node_cannot_join_a_lab_without_containers(place, file):
     up(LAB, file, place)
     calls = len(place.backend.calls)
     external = Node("mosquitto", 4, NodeKind.EXTERNAL, "lan", external=External("mosquitto:2"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, SIREN, another_siren, up
+from support.labs.fake_labs import LAB, SIREN, another_siren, up
 from testbed.backends.registry import Choice
 from testbed.errors import NodeFailure
 from testbed.lab import bring_up, lab_status
@@ -19,7 +19,7 @@ def test_a_failing_node_is_named_the_rest_stays_and_up_again_completes(place, fi
     with pytest.raises(NodeFailure, match="siren"):
         up(LAB, file, place)
     assert place.backend.inspect().created == {"broker", "sensor"}
-    assert lab_status("valley").emulator == "none", "who serves the others' links is on record"
+    assert lab_status("valley").emulator == "none", "the emulator of the other links is recorded"
     place.backend._failing = frozenset()
     up(LAB, file, place)
     assert lab_status("valley").state == "up"
@@ -134,7 +134,7 @@ def test_a_lab_that_died_is_cleared_and_started_anew_where_it_was(place, file):
     assert read_manifest(first.run_place)["status"] == "died"
 
 
-def test_what_up_repairs_is_said_and_recorded(place, file):
+def test_repairs_by_up_are_reported_and_recorded(place, file):
     record = up(LAB, file, place)
     place.backend.stop([SIREN], ignore)
     seen = []

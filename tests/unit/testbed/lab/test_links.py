@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import up
+from support.labs.fake_labs import up
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, NoSuchLab, TestbedError
 from testbed.lab import bring_down, change_links, known_profile, play, view_links
@@ -81,7 +81,7 @@ def test_changes_add_up_and_reset_ends_them_all(file, place):
     assert changes(record)[1]["profile"] == "mvno-128k"
 
 
-def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
+def test_changes_without_effect_are_neither_made_nor_recorded(file, place):
     record = up(LAB, file, place)
     assert change_links(record, ["all"], LinkOrder(Action.RESTORE), ignore, place) is None
     change_links(record, ["s-0"], CUT_UP, ignore, place)
@@ -90,7 +90,7 @@ def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
     assert len(changes(record)) == 2
 
 
-def test_one_wrong_link_and_none_is_changed(file, place):
+def test_one_wrong_link_leaves_all_links_unchanged(file, place):
     record = up(LAB, file, place)
     jitter = LinkOrder(Action.SET, values={"jitter_s": 0.05})
     with pytest.raises(InputError, match="broker up: a jitter of 50ms is larger"):
@@ -120,7 +120,7 @@ def test_a_profile_of_the_file_goes_before_a_built_in_one_and_an_unknown_one_is_
     assert refused.value.hint == "did you mean 'slow'?"
 
 
-def test_it_is_said_that_the_mtu_stays(file, place):
+def test_a_note_says_that_the_mtu_stays(file, place):
     record = up(LAB, file, place)
     emitted: list[object] = []
     change_links(record, ["s-0"], LinkOrder(Action.SET, profile=WIDE), emitted.append, place)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fake_labs import LAB, FakePlace, up
+from support.labs.fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, NodeFailure
 from testbed.lab.nodes import order_nodes
 from testbed.progress import ignore
@@ -10,7 +10,7 @@ from testbed.records import read_manifest
 from testbed.topology.model import ActionKind
 
 
-def test_what_is_done_by_hand_is_on_record(file, place: FakePlace):
+def test_actions_by_hand_are_recorded(file, place: FakePlace):
     record = up(LAB, file, place)
     assert order_nodes(record, ["siren"], ActionKind.CRASH, ignore, place) == ["siren"]
     assert ("signal 9", ("siren",)) in place.backend.calls
@@ -29,7 +29,7 @@ def test_a_running_node_is_not_started(file, place: FakePlace):
     assert read_manifest(record.run_place)["actions"] == []
 
 
-def test_what_failed_for_one_is_on_record_for_the_others(
+def test_an_action_that_fails_for_one_node_is_recorded_for_the_others(
     file, place: FakePlace, monkeypatch: pytest.MonkeyPatch
 ):
     record = up(LAB, file, place)

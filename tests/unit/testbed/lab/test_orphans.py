@@ -41,7 +41,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch, places: Path) -> None:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """start(lab, run, role): a living process that carries these marks."""
+    """start(lab, run, role): a running process that carries these marks."""
     children: list[subprocess.Popen[bytes]] = []
 
     def begin(lab: LabPlace, run: str = "run-1", role: str = "keeper") -> Process:
@@ -73,8 +73,8 @@ def a_container(lab: LabPlace, run: str = "run-1", state: str = "exited") -> Con
 
 def test_a_process_whose_lab_folder_is_gone_is_an_orphan(start: Start, places: Path) -> None:
     lost, kept = LabPlace.of("lost"), a_lab("kept")
-    orphan, living = start(lost), start(kept)
-    assert orphan_processes([orphan, living]) == [orphan]
+    orphan, owned = start(lost), start(kept)
+    assert orphan_processes([orphan, owned]) == [orphan]
 
 
 def test_a_process_of_an_earlier_run_is_an_orphan_though_the_lab_is_up_again(start: Start) -> None:
@@ -193,11 +193,11 @@ def test_a_build_folder_is_left_when_its_builder_is_dead(places: Path) -> None:
 
 def test_orphan_processes_are_ended_and_no_others(start: Start, places: Path) -> None:
     lost, kept = LabPlace.of("lost"), a_lab("kept")
-    orphan, living = start(lost), start(kept)
+    orphan, owned = start(lost), start(kept)
     cleared = remove_orphans(places / "s")
     assert cleared.removed == (f"ended keeper of {lost.folder} (process {orphan.pid})",)
     assert marked_process(orphan.pid) is None
-    assert marked_process(living.pid) == living
+    assert marked_process(owned.pid) == owned
 
 
 def test_a_process_that_took_a_dead_ones_number_is_not_ended(

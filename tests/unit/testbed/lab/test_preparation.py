@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from fake_labs import LAB, FakePlace, up
+from support.labs.fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, TestbedError
 from testbed.lab.preparation import ActionPreparation, Outcome, sleep_until
 from testbed.progress import ignore
@@ -17,7 +17,7 @@ HEALED = TimedAction(1, ActionKind.RESTORE, ("siren",))
 MARK = TimedAction(2, ActionKind.MARK, ())
 
 
-def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_before(
+def test_prepared_actions_take_effect_when_performed_and_see_earlier_changes(
     file, place: FakePlace
 ):
     record = up(LAB, file, place)
@@ -41,7 +41,7 @@ def test_no_other_command_changes_links_while_events_are_prepared(file, place: F
         pass
 
 
-def test_one_that_cannot_be_made_ready_fails_alone_and_when_its_time_comes(file, place: FakePlace):
+def test_an_action_that_cannot_be_prepared_fails_alone_and_when_it_is_due(file, place: FakePlace):
     record = up(LAB, file, place)
     strange = TimedAction(0, ActionKind.CUT, ("nobody",))
     with ActionPreparation(record, LAB, ignore, place).prepare([strange, CUT]) as (wrong, right):

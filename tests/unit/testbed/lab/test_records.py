@@ -8,6 +8,7 @@ import pytest
 from testbed.errors import InputError, NoSuchRun
 from testbed.places import RunPlace
 from testbed.records import (
+    FORMAT,
     extend_manifest,
     find_run,
     make_run_folder,
@@ -20,7 +21,7 @@ from testbed.records import (
 def a_run(lab: str, age: float) -> RunPlace:
     place = new_run(lab)
     make_run_folder(place)
-    update_manifest(place, format=1, run=place.run)
+    update_manifest(place, format=FORMAT, run=place.run)
     moment = place.manifest.stat().st_mtime - age
     os.utime(place.manifest, (moment, moment))
     return place
@@ -47,7 +48,12 @@ def test_a_run_that_does_not_exist_is_answered_with_the_nearest(places):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("{", "damaged"), ("[]", "damaged"), ('{"format": 99}', "has format 99")],
+    [
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"format": 1}', "has format 1; this version reads 2"),
+        ('{"format": 99}', "has format 99"),
+    ],
 )
 def test_a_damaged_or_foreign_manifest_is_refused(places, content, complaint):
     run = new_run("slope")

@@ -26,12 +26,12 @@ def test_a_program_that_had_ended_is_reported_beside_nodes_made_anew():
     assert repairs_in(*steps) == "made anew: a; started anew: c"
 
 
-def test_new_links_say_it_for_their_captures():
+def test_new_links_are_reported_instead_of_their_captures():
     assert repairs_in((StepKind.WIRE, "a"), (StepKind.CAPTURE, "a")) == "new links: a"
     assert repairs_in((StepKind.CAPTURE, "a")) == "captured anew: a"
 
 
-def test_what_was_never_up_or_was_edited_is_no_repair():
+def test_new_and_edited_nodes_are_no_repair():
     assert repairs_in((StepKind.CREATE, "new"), (StepKind.START, "new")) == ""
     assert repairs_in((StepKind.REMOVE, "a"), (StepKind.CREATE, "a"), (StepKind.START, "a")) == ""
     assert repairs_in((StepKind.START, "a"), status="starting") == ""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fake_labs import FakePlace, up
+from support.labs.fake_labs import FakePlace, up
 from testbed.errors import InputError
 from testbed.lab import play
 from testbed.lab.play import replace_scenario
@@ -92,7 +92,7 @@ def test_up_again_without_the_file_gives_the_lab_its_own_scenario_back(lab, plac
     assert not lab.run_place.scenario.exists()
 
 
-def test_what_was_set_of_the_lab_still_holds(place, file, places):
+def test_overrides_of_the_lab_still_hold(place, file, places):
     file.write_text(LAB)
     lab = up(load(file, overrides=["nodes.siren.link=3g-384k"]), file, place)
     scenario = places / "later.yaml"

@@ -28,12 +28,12 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_folder_has_what_every_run_has_and_a_trace_instead_of_captures() -> None:
     run = simulate(load(MINIMAL), MINIMAL, ignore)
     assert sorted(path.name for path in run.folder.iterdir()) == [
-        *("actions.jsonl", "happened.jsonl", "logs", "run.json", "topology.yaml", "trace"),
+        *("happened.jsonl", "logs", "planned.jsonl", "run.json", "topology.yaml", "trace"),
     ]
     assert sorted(path.name for path in run.trace.iterdir()) == [
+        "link_utilization.parquet",
         "links.parquet",
         "messages.parquet",
-        "use.parquet",
     ]
     manifest = read_manifest(run)
     assert manifest["backend"]["name"] == manifest["emulator"]["name"] == "simulated"
@@ -70,14 +70,16 @@ def test_a_simulated_run_is_trusted_despite_machine_and_captures() -> None:
     assert not verdict(run, doubtful)["ok"]
 
 
-def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(captures: Path) -> None:
+def test_a_topology_that_cannot_be_simulated_is_refused_and_leaves_no_folder(
+    captures: Path,
+) -> None:
     file = TOPOLOGIES / "mosquitto.yaml"
     with pytest.raises(MissingCapability, match="cannot be simulated"):
         simulate(load(file), file, ignore)
     assert not captures.exists()
 
 
-def test_a_run_that_fails_is_taken_back(tmp_path: Path) -> None:
+def test_a_run_that_fails_leaves_no_folder(tmp_path: Path) -> None:
     file = tmp_path / "deaf.yaml"
     file.write_text(
         MINIMAL.read_text()
@@ -89,7 +91,7 @@ def test_a_run_that_fails_is_taken_back(tmp_path: Path) -> None:
     assert list(captures_root().iterdir()) == []
 
 
-def test_what_is_recorded_only_is_said() -> None:
+def test_a_note_names_the_settings_that_are_only_recorded() -> None:
     emitted: list[Event] = []
     file = TOPOLOGIES / "demo.yaml"
     simulate(load(file), file, emitted.append)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, SIREN, FakePlace, up
+from support.labs.fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import InputError, TestbedError
 from testbed.lab.journal import Journal
 from testbed.lab.preparation import NodeStarts, SharedLock, Start, may_start, prepare_start
@@ -44,7 +44,7 @@ def test_a_starting_node_is_waited_for_only_if_an_event_concerns_it():
     assert not starts.nodes
 
 
-def test_they_are_made_ready_side_by_side_and_started_at_their_time():
+def test_nodes_are_prepared_in_parallel_and_started_on_time():
     both_ready = threading.Barrier(2)
     started: list[str] = []
 
@@ -66,7 +66,7 @@ def test_they_are_made_ready_side_by_side_and_started_at_their_time():
 @pytest.mark.parametrize("early", [True, False])
 def test_a_failed_start_is_recorded_at_its_time(early: bool):
     def fail() -> list[str]:
-        raise TestbedError("no room")
+        raise TestbedError("no space")
 
     @contextmanager
     def prepare(action: TimedAction) -> Iterator[Start]:
@@ -78,7 +78,7 @@ def test_a_failed_start_is_recorded_at_its_time(early: bool):
     due_ns = time.time_ns() + 20_000_000
     starts.begin(ONE, due_ns)
     (done,) = starts.finished(over=True)
-    assert done.more == {"failed": "no room"}
+    assert done.more == {"failed": "no space"}
     assert done.t_ns >= due_ns
 
 
@@ -164,7 +164,7 @@ def test_whether_nodes_may_be_started_is_known_beforehand(event: str, may: bool)
     assert may_start(compiled(topology), topology) is may
 
 
-def test_what_is_on_record_is_started_again():
+def test_a_recorded_start_means_that_nodes_may_be_started():
     topology = load_text(SCENARIO, "valley.yaml")
     script = replace(compiled(topology), actions=(ONE,))
     assert may_start(script, topology)

@@ -25,7 +25,7 @@ def test_tails_are_those_of_the_binomial_distribution(
 
 
 @given(st.integers(1, 2000), st.floats(0.001, 0.5))
-def test_what_is_expected_is_always_plausible(trials: int, share: float) -> None:
+def test_the_expected_count_is_always_plausible(trials: int, share: float) -> None:
     assert plausible(round(trials * share), trials, share)
 
 
@@ -62,5 +62,5 @@ def test_medians_stay_within_reach(samples: int) -> None:
     )
 
 
-def test_without_a_packet_anything_may_be() -> None:
+def test_without_a_packet_any_median_is_possible() -> None:
     assert median_reach(0) == 1.0

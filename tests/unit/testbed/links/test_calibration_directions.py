@@ -33,7 +33,7 @@ from testbed.topology.profiles import PROFILES
 
 
 def directions_with(*shapes: Shape) -> tuple[ProbedDirection, ...]:
-    """Lines whose `up` has these shapes."""
+    """The `up` directions of links with these shapes."""
     profiles = [Profile(f"p{n}", shape, Shape()) for n, shape in enumerate(shapes)]
     lanes = [(p, tuple(f"{p.name}-{i}" for i in range(9))) for p in profiles]
     return tuple(
@@ -156,11 +156,11 @@ def test_one_busy_moment_does_not_spoil_the_rate_of_a_fast_link() -> None:
     train = probed.train()
     assert train is not None
     sends = probed.back_to_back(train, [0.0, 0.1, 0.2])
-    on_line_ns = train.size * 8 * 10
+    on_link_ns = train.size * 8 * 10
 
     def came_ns(send: Send, spoilt: int) -> int:
         number, index = divmod(send.index, 1 << 16)
-        stretched = on_line_ns * (3 if number == spoilt else 1)
+        stretched = on_link_ns * (3 if number == spoilt else 1)
         return round(send.at_s * 1e9) + index * stretched
 
     for spoilt in range(3):

@@ -74,7 +74,7 @@ def test_a_train_fits_the_queue_that_was_asked_for(rate_bps: float, queue: int) 
         assert sent.count * sent.size <= queue
 
 
-def test_there_is_no_train_where_there_is_no_rate_or_no_room() -> None:
+def test_links_without_a_rate_or_with_a_tiny_queue_get_no_train() -> None:
     assert packet_train(Emulator.RELAY, Shape(delay_s=0.1), 1500) is None
     assert packet_train(Emulator.RELAY, Shape(rate_bps=1e6, queue_bytes=300), 1500) is None
 
@@ -96,13 +96,13 @@ def test_the_credit_of_a_token_bucket_does_not_flatter_the_rate(rate_bps: float,
 @given(st.sets(st.integers(0, 39), max_size=30))
 def test_lost_packets_do_not_change_the_rate(lost: set[int]) -> None:
     shape = Shape(rate_bps=1e5)
-    on_line = [one for one in through(shape, Train(40, 200)) if one.index not in lost]
-    assert train_rate_bps(on_line) == pytest.approx(1e5, rel=1e-3)
+    on_link = [one for one in through(shape, Train(40, 200)) if one.index not in lost]
+    assert train_rate_bps(on_link) == pytest.approx(1e5, rel=1e-3)
     sent = [index for index in range(40) if index not in lost]  # these alone use the link
-    before_line = [
+    before_link = [
         Arrival(index, 200, 0, round(place * 1600e9 / 1e5)) for place, index in enumerate(sent)
     ]
-    assert train_rate_bps(before_line, lost_on_link=False) == pytest.approx(1e5, rel=1e-3)
+    assert train_rate_bps(before_link, lost_on_link=False) == pytest.approx(1e5, rel=1e-3)
 
 
 def test_one_packet_measures_no_rate() -> None:
@@ -154,14 +154,14 @@ def test_a_link_that_is_as_asked_is_hardly_ever_blamed(name: str, direction: str
     assert shape.rate_bps is not None
     blamed = 0
     for seed in range(100):
-        lone_heard = scattered(shape, alone, seed)
+        lone_received = scattered(shape, alone, seed)
         on_link_s = serialisation_s(Emulator.RELAY, shape, alone.size)
         achieved = Numbers(
-            train_rate_bps(through(shape, packets, seed)), delay_s(lone_heard, on_link_s)
+            train_rate_bps(through(shape, packets, seed)), delay_s(lone_received, on_link_s)
         )
         evidence = Evidence(
             lone_sent=alone.count,
-            lone_heard=len(lone_heard),
+            lone_received=len(lone_received),
             train_packets=packets.count,
             train_s=packets.lasts_s(shape.rate_bps),
         )

@@ -1,4 +1,4 @@
-"""In which order the ends of links are seen to."""
+"""The order in which the far ends of links are processed."""
 
 from testbed.links.spec import Attachment, LinkSpec, by_far_end
 
@@ -8,7 +8,7 @@ def link(number: int, router: Attachment | None = None) -> Attachment:
     return Attachment(spec, ns_fd=100 + number, router=router)
 
 
-def test_links_that_end_in_the_core_come_first_and_each_routers_follow_together() -> None:
+def test_links_to_the_core_come_first_and_links_of_each_router_follow_together() -> None:
     one, two = link(1), link(2)
     members = [link(3, two), link(4, one), link(5, two)]
     groups = dict(by_far_end([*members, one, two, link(6)]))

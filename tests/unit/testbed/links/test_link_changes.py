@@ -1,4 +1,4 @@
-"""What set, cut, restore and reset make of links, and what they refuse."""
+"""The effects of set, cut, restore and reset on links, and the orders that they refuse."""
 
 from dataclasses import replace
 
@@ -167,7 +167,7 @@ def test_tbf_is_not_asked_for_more_than_rates(values):
     assert slower["a"].up.shape.rate_bps == 5e5
 
 
-def test_a_change_is_on_record_with_the_values_that_were_spoken_of():
+def test_a_change_is_recorded_with_the_values_that_it_names():
     profile = Profile("p", up=Shape(1.0), down=Shape(2.0))
     assert LinkOrder(Action.SET, (UP,), values={"loss": 0.5}).shapes() == {"up": {"loss": 0.5}}
     shapes_set = LinkOrder(Action.SET, profile=profile, values={"queue_bytes": 7}).shapes()
@@ -189,7 +189,7 @@ def test_links_that_differ_from_the_file_are_described_in_a_sentence():
     cut = replace(configured["a"], up=replace(configured["a"].up, cut=True))
     slow = LinkState(DirectionState(Shape(5e5)), configured["b"].down)
     differences = find_differences(
-        {"a": cut, "b": slow, "c": configured["c"], "stranger": slow}, configured
+        {"a": cut, "b": slow, "c": configured["c"], "unknown": slow}, configured
     )
     assert describe_differences(differences) == "2 links are not as the file says: a cut, b changed"
     assert describe_differences({"a": "cut"}) == "1 link is not as the file says: a cut"

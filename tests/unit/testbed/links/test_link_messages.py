@@ -33,7 +33,7 @@ def read(request: Request, as_kind: type) -> Any:
 
 
 @given(names, macs, names, macs, sizes, st.integers(3, 10**6))
-def test_a_pair_of_interfaces_is_born_complete(
+def test_a_veth_pair_is_created_with_all_settings_in_one_message(
     name: str, mac: str, peer: str, peer_mac: str, mtu: int, ns: int
 ) -> None:
     message = read(requests.add_veth(name, mac, peer, ns, peer_mac, mtu), ifinfmsg)
@@ -51,7 +51,7 @@ def test_a_pair_of_interfaces_is_born_complete(
 
 
 @given(names, st.from_regex(r"[ -~]{0,400}", fullmatch=True), sizes, macs)
-def test_an_interface_says_whose_it_is(name: str, alias: str, mtu: int, mac: str) -> None:
+def test_an_interface_carries_its_owner_as_alias(name: str, alias: str, mtu: int, mac: str) -> None:
     message = read(requests.describe(name, alias, mtu, mac, forwards=True), ifinfmsg)
     assert message["header"]["type"] == rtnl.RTM_SETLINK
     assert message.get_attr("IFLA_IFNAME") == name

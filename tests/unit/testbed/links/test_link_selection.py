@@ -1,4 +1,4 @@
-"""Which links a selector means, and what is said if it means none."""
+"""The links that a selector selects, and the error if it selects none."""
 
 import pytest
 from hypothesis import given

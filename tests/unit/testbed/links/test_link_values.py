@@ -8,7 +8,7 @@ from testbed.errors import InputError
 from testbed.links.values import format_values, read_values
 
 
-def test_values_are_read_with_their_units_and_what_is_not_said_is_left_out():
+def test_values_are_read_with_their_units_and_missing_ones_are_left_out():
     assert read_values(
         {"rate": "64kbit/s", "delay": "200ms", "jitter": None, "loss": "1%", "queue": "16kB"}
     ) == {"rate_bps": 64_000.0, "delay_s": 0.2, "loss": 0.01, "queue_bytes": 16_000}
@@ -49,12 +49,12 @@ def test_a_value_that_is_none_is_refused_in_a_sentence_that_names_its_option(
     st.floats(1e-9, 1.0).map(lambda x: round(x, 9)),
     st.integers(0, 10**9),
 )
-def test_what_is_written_reads_as_the_same_value(rate, delay, loss, queue):
+def test_formatted_values_read_back_as_the_same_values(rate, delay, loss, queue):
     shape = {"rate_bps": rate, "delay_s": delay, "loss": loss, "queue_bytes": queue}
     assert read_values(format_values(shape)) == shape
 
 
-def test_nothing_to_speak_of_is_a_dash():
+def test_values_without_effect_are_shown_as_a_dash():
     assert format_values({"rate_bps": None, "delay_s": 0.0, "loss": 0.0, "queue_bytes": None}) == {
         "rate": "-",
         "delay": "-",

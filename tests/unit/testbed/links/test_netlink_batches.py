@@ -17,7 +17,7 @@ HEADER = struct.Struct("=IHHII")
 
 @contextmanager
 def kernel(refuse: Callable[[int], int]) -> Iterator[tuple[Netlink, list[int]]]:
-    """Acknowledges each request with the errno that `refuse` says; the sequence numbers it saw."""
+    """Acknowledge each request with the errno that `refuse` returns; yield the sequence numbers that arrived, too."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(5)
     seen: list[int] = []
@@ -67,6 +67,6 @@ def test_the_first_refusal_is_reported_with_what_was_wanted() -> None:
     assert len(seen) == 5
 
 
-def test_what_is_gone_already_needs_not_be_removed() -> None:
+def test_removing_a_link_that_is_gone_is_no_error() -> None:
     with kernel(lambda _: errno.ENODEV) as (netlink, _):
         netlink.do([delete_link("l1")])

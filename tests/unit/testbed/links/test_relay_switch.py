@@ -59,7 +59,7 @@ def cut_counts(switch: Switch) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_a_cut_loses_what_is_under_way_in_the_directions_that_were_cut(
+def test_a_cut_loses_frames_under_way_in_the_cut_directions(
     switch: Switch, links: dict[str, Ends]
 ) -> None:
     send(switch, links)
@@ -70,7 +70,7 @@ def test_a_cut_loses_what_is_under_way_in_the_directions_that_were_cut(
     assert cut_counts(switch) == {"a": (2, 0), "b": (2, 1), "c": (0, 0)}
 
 
-def test_what_is_sent_into_a_cut_is_lost_and_what_comes_after_it_is_not(
+def test_frames_sent_into_a_cut_are_lost_and_later_frames_pass(
     switch: Switch, links: dict[str, Ends]
 ) -> None:
     cut = (DirectionState(FAR_AWAY, cut=True), DirectionState(FAR_AWAY, cut=True))

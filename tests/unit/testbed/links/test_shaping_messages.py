@@ -93,14 +93,14 @@ def test_the_queue_in_front_of_netem_is_limited_in_bytes() -> None:
     assert (drop, cell_log, linklayer, rate) == (2, 1, 1, 10_000)
     assert burst * 64 == pytest.approx(
         (20_000 + 1514) / 10_000 * 1e9, abs=64
-    )  # and one on the line
+    )  # and one on the link
     assert len(police[2]) == 1024
     assert struct.unpack("=Q", police[8]) == (10_000,)
 
 
 def test_netem_without_a_rate_gets_a_very_high_one_so_that_jitter_keeps_the_order() -> None:
-    line = DirectionState(Shape(delay_s=0.1, jitter_s=0.1))
-    _, _, found = read(shapers(Emulator.NETEM, 4, "l1", line, 1500)[1])
+    direction = DirectionState(Shape(delay_s=0.1, jitter_s=0.1))
+    _, _, found = read(shapers(Emulator.NETEM, 4, "l1", direction, 1500)[1])
     assert struct.unpack("=Q", attributes(found[TCA_OPTIONS][24:])[8])[0] > 10**9
 
 
@@ -112,8 +112,8 @@ def test_a_link_without_limits_gets_no_shaper() -> None:
 
 
 def test_a_queue_shorter_than_a_frame_is_stretched_to_one_for_tbf() -> None:
-    line = DirectionState(Shape(rate_bps=8e4, queue_bytes=100))
-    _, _, found = read(only(shapers(Emulator.TBF, 4, "l1", line, 1500)))
+    direction = DirectionState(Shape(rate_bps=8e4, queue_bytes=100))
+    _, _, found = read(only(shapers(Emulator.TBF, 4, "l1", direction, 1500)))
     (limit,) = struct.unpack_from("=24xI", attributes(found[TCA_OPTIONS])[1])
     assert limit == 1600
 

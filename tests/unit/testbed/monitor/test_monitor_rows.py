@@ -1,4 +1,4 @@
-"""A row of machine.jsonl from two looks at the machine."""
+"""A row of machine.jsonl from two samples of the machine."""
 
 from dataclasses import replace
 

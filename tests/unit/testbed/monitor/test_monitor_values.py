@@ -1,4 +1,4 @@
-"""What the monitor makes of the kernel's texts, and of wake-ups that came late."""
+"""The values that the monitor reads from the kernel's texts, and its count of late wake-ups."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_a_kernel_without_processor_statistics_is_no_error(text: bytes) -> None:
     assert proc.ticks(text) is None
 
 
-def test_what_waits_for_a_processor_is_read() -> None:
+def test_the_number_of_runnable_processes_is_read() -> None:
     assert proc.running(b"0.20 0.18 0.12 3/80 11206\n") == 3
     assert proc.running(b"") is None
 

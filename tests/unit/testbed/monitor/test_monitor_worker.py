@@ -58,7 +58,7 @@ def test_a_monitor_reports_the_shared_counters_of_relay_and_capture(watching, tm
         shared = open_shared_counters(environment)
         file = tmp_path / "machine.jsonl"
         monitor = watching(file, **environment)
-        monitor.ask({"do": "stats"})  # it has looked for the first time
+        monitor.ask({"do": "stats"})  # it has taken its first sample
         shared.capture_dropped = 5
         shared.relay_peak_ns[0] = 15_000
         shared.relay_late[4] = 3
@@ -95,14 +95,14 @@ def test_after_a_torn_row_the_next_one_has_a_line_of_its_own(tmp_path, monkeypat
     assert file.rows == 1
 
 
-def test_a_monitor_ends_when_its_keeper_lets_go(watching, tmp_path):
+def test_a_monitor_ends_when_its_keeper_closes_the_pipes(watching, tmp_path):
     monitor = watching(tmp_path / "machine.jsonl")
     monitor.ask({"do": "stats"})
     monitor.close_pipes()
     assert monitor._process.wait(10) == 0
 
 
-def test_a_monitor_refuses_what_it_does_not_know(watching, tmp_path):
+def test_a_monitor_refuses_unknown_requests(watching, tmp_path):
     monitor = watching(tmp_path / "machine.jsonl")
     with pytest.raises(WorkerError, match="unknown question"):
         monitor.ask({"do": "dance"})

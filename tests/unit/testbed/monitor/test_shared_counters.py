@@ -20,7 +20,7 @@ shared.relay_late[3] += 2
 """
 
 
-def test_what_one_process_writes_another_reads() -> None:
+def test_counters_written_by_one_process_are_read_by_another() -> None:
     memory = make_shared_memory()
     try:
         environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}

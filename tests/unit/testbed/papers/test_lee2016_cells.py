@@ -1,4 +1,4 @@
-"""What is run for Lee 2016: complete, paired, and the same at every speed."""
+"""The labs of Lee 2016 are complete, paired, and the same at every speed."""
 
 import os
 from collections import Counter
@@ -23,8 +23,8 @@ def loaded(lab: Lab) -> Topology:
     return load_text(topology_text(lab), f"{lab.name}.yaml")
 
 
-def test_the_plan_of_the_quick_one_is_this() -> None:
-    """Ours left out: how long its pieces are is its own affair."""
+def test_the_quick_reproduction_equals_the_golden_plan() -> None:
+    """Without our own method: the length of its pieces is not fixed by the thesis."""
     quick = QUICK.labs[0]
     cells = tuple(cell for cell in quick.cells if cell.series in ways.THESIS)
     text = topology_text(replace(quick, cells=cells))
@@ -34,7 +34,7 @@ def test_the_plan_of_the_quick_one_is_this() -> None:
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
-def test_every_lab_is_a_right_file_that_leaves_no_doubt(lab: Lab) -> None:
+def test_every_lab_is_a_valid_file_without_likely_mistakes(lab: Lab) -> None:
     topology = loaded(lab)
     assert not find_likely_mistakes(topology)
     clients = {node.name: node for node in topology.nodes if node.name in sheet(lab)["cells"]}
@@ -45,7 +45,7 @@ def test_every_lab_is_a_right_file_that_leaves_no_doubt(lab: Lab) -> None:
         assert topology.profile(clients[cell.node].profile).up.rate_bps is None
 
 
-def test_the_full_one_has_every_rate_and_way_for_both_experiments() -> None:
+def test_the_full_reproduction_has_every_rate_and_method_for_both_experiments() -> None:
     main = FULL.labs[0]
     assert main.scale == 1
     assert main.rates == tuple(range(4, 21))
@@ -99,7 +99,7 @@ def test_queues_hold_all_messages_of_an_experiment() -> None:
         assert way.delivery(1)["limit_bytes"] > sum(action.size + 100 for action in own)
 
 
-def test_the_pieces_of_ours_are_scaled_like_everything_else() -> None:
+def test_the_pieces_of_our_method_are_scaled_like_everything_else() -> None:
     assert ways.PREEMPTIVE.delivery(10)["piece_s"] * 10 == pytest.approx(
         ways.PREEMPTIVE.delivery(1)["piece_s"]
     )

@@ -1,4 +1,4 @@
-"""Which cells the papers on overlays are made of: complete, each once, and what the workers can do."""
+"""The cells of the papers on overlays: complete, each once, and computable by the workers."""
 
 import json
 from collections import Counter
@@ -103,7 +103,7 @@ def test_no_cell_is_computed_twice_and_all_can_be_sent(extent: Extent) -> None:
 
 
 @pytest.mark.parametrize("extent", EXTENTS, ids=named)
-def test_the_heaviest_are_begun_first(extent: Extent) -> None:
+def test_the_heaviest_cells_are_begun_first(extent: Extent) -> None:
     weights = [cell.weight for cell in extent.heaviest_first()]
     assert weights == sorted(weights, reverse=True)
     assert len(weights) == len(extent.cells)

@@ -28,7 +28,7 @@ def lab(names: list[str], seed: int = 1) -> Topology:
 def valleys() -> Topology:
     """Two routers with a sensor each."""
     routers = [
-        Node(name, number, NodeKind.ROUTER, "line", address=f"10.77.0.{number}")
+        Node(name, number, NodeKind.ROUTER, "uplink", address=f"10.77.0.{number}")
         for number, name in ((8, "west"), (9, "east"))
     ]
     plain = lab(NAMES[:2])
@@ -37,7 +37,7 @@ def valleys() -> Topology:
         replace(node, router=router.name) for node, router in zip(sensors, routers, strict=True)
     ]
     return replace(
-        plain, profiles=(Profile("lan"), Profile("line")), nodes=(broker, *routers, *behind)
+        plain, profiles=(Profile("lan"), Profile("uplink")), nodes=(broker, *routers, *behind)
     )
 
 
@@ -104,9 +104,9 @@ def made_anew(before: Topology, after: Topology) -> set[str]:
     return {step.target for step in steps if step.kind is StepKind.REMOVE}
 
 
-def test_a_change_of_a_routers_line_concerns_it_and_who_is_behind_it():
+def test_a_change_of_a_routers_link_recreates_the_router_and_the_nodes_behind_it():
     before = valleys()
-    slower = replace(before, profiles=(Profile("lan"), Profile("line", mtu=576)))
+    slower = replace(before, profiles=(Profile("lan"), Profile("uplink", mtu=576)))
     assert made_anew(before, moved(before, "west", profile="lan")) == {"west", "sensors-1"}
     assert made_anew(before, slower) == {"west", "east", "sensors-1", "sensors-2"}
 
@@ -116,14 +116,14 @@ def test_a_node_that_moves_to_another_router_moves_alone():
     assert made_anew(before, moved(before, "sensors-1", router="east")) == {"sensors-1"}
 
 
-def test_a_link_with_another_delivery_concerns_the_broker_at_its_other_end_and_so_all_of_ours():
+def test_another_delivery_on_a_link_recreates_its_broker_and_all_clients_of_the_broker():
     before = valleys()
     narrow = Method("fifo", (("limit_bytes", 5),))
     ours = {"broker", "sensors-1", "sensors-2"}
     assert made_anew(before, moved(before, "sensors-1", delivery=narrow)) == ours
     assert made_anew(before, replace(before, delivery=narrow)) == ours
-    said_twice = moved(before, "sensors-1", delivery=before.delivery)
-    assert "broker" not in made_anew(before, said_twice)
+    explicit_default = moved(before, "sensors-1", delivery=before.delivery)
+    assert "broker" not in made_anew(before, explicit_default)
 
 
 def test_a_router_without_members_goes_alone():
@@ -132,9 +132,9 @@ def test_a_router_without_members_goes_alone():
     assert made_anew(before, after) == {"west"}
 
 
-def test_whatever_changes_the_brokers_line_makes_anew_who_connects_to_it_but_no_router():
+def test_a_change_of_the_brokers_link_recreates_its_clients_but_no_other_router():
     before = moved(moved(valleys(), "broker", router="west"), "sensors-1", router="east")
-    slower = replace(before, profiles=(Profile("lan", mtu=576), Profile("line")))
+    slower = replace(before, profiles=(Profile("lan", mtu=576), Profile("uplink")))
     clients = {"broker", "sensors-1", "sensors-2"}
     assert made_anew(before, slower) == clients
     assert made_anew(before, moved(before, "west", profile="lan")) == clients | {"west"}
@@ -176,26 +176,30 @@ def test_any_sequence_of_files_ends_in_exactly_the_last_one(tmp_path_factory, fi
         assert plan_up(topology, actual) == ()
 
 
-def meshed(brokers: int = 2) -> Topology:
+def broker_network(brokers: int = 2) -> Topology:
     """Brokers b-0, b-1, ...; the first two are the brokers of s-0 and s-1."""
     nodes = [
         *(Node(f"b-{i}", i + 10, NodeKind.BROKER, "lan", address=f"b{i}") for i in range(brokers)),
-        *(Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", homes=(f"b-{i}",)) for i in range(2)),
+        *(Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", brokers=(f"b-{i}",)) for i in range(2)),
     ]
-    return Topology("mesh", 1, (Profile("lan"),), tuple(nodes), overlay=Method("sg-tbps"))
+    return Topology("brokers", 1, (Profile("lan"),), tuple(nodes), overlay=Method("sg-tbps"))
 
 
-def test_one_broker_more_makes_all_brokers_anew_but_nobody_whose_own_brokers_stay():
-    before = meshed()
-    assert made_anew(before, meshed(3)) == {"b-0", "b-1"}
-    assert made_anew(before, moved(meshed(3), "s-1", homes=("b-2",))) == {"b-0", "b-1", "s-1"}
+def test_another_broker_recreates_all_brokers_but_no_client_that_keeps_its_brokers():
+    before = broker_network()
+    assert made_anew(before, broker_network(3)) == {"b-0", "b-1"}
+    assert made_anew(before, moved(broker_network(3), "s-1", brokers=("b-2",))) == {
+        "b-0",
+        "b-1",
+        "s-1",
+    }
 
 
-def test_a_node_whose_broker_has_another_address_is_told():
-    before = meshed()
+def test_a_new_address_of_a_broker_recreates_its_clients_and_all_brokers():
+    before = broker_network()
     assert made_anew(before, moved(before, "b-1", address="x")) == {"b-0", "b-1", "s-1"}
 
 
-def test_a_brokers_line_is_no_concern_of_its_guests_in_an_overlay_that_survives_brokers():
-    before = replace(meshed(), profiles=(Profile("lan"), Profile("line")))
-    assert made_anew(before, moved(before, "b-1", profile="line")) == {"b-1"}
+def test_in_an_overlay_a_change_of_a_brokers_link_recreates_no_clients():
+    before = replace(broker_network(), profiles=(Profile("lan"), Profile("uplink")))
+    assert made_anew(before, moved(before, "b-1", profile="uplink")) == {"b-1"}

@@ -23,11 +23,11 @@ def test_actions_are_repeated_at_their_real_times_in_order_and_starts_when_they_
     assert planned == [5, 20, 30]
 
 
-def test_what_came_of_an_action_is_not_carried_over_to_the_next_time():
+def test_the_outcome_of_an_action_is_not_carried_over_to_its_replay():
     (again,) = actions_of([entry("unload", 5, 7, number=1, sent=90, unsent=3)], START_NS)
     assert again.details == {"number": 1}
 
 
-def test_what_failed_or_came_before_the_scenario_is_not_repeated():
+def test_actions_that_failed_or_preceded_the_scenario_are_not_repeated():
     done = [entry("crash", 5, 7, failed="no answer"), entry("cut", -9, -8)]
     assert actions_of(done, START_NS) == ()

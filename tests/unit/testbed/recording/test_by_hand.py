@@ -50,7 +50,7 @@ def test_both_directions_of_a_change_come_back_one_after_the_other():
     }
 
 
-def test_what_the_scenario_did_is_not_done_twice_and_what_was_before_it_holds_from_its_start():
+def test_changes_of_the_scenario_are_not_repeated_and_earlier_changes_hold_from_its_start():
     cut = {"t_ns": 1_020, "due_ns": 1_010, "action": "cut", "targets": ["siren"], "details": {}}
     crash = {**cut, "t_ns": 1_060, "due_ns": 1_040, "action": "crash"}
     changes = [change(LinkOrder(Action.CUT), t) for t in (500, 1_015, 1_050)]

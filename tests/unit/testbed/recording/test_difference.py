@@ -20,7 +20,7 @@ def test_the_same_publications_within_the_limit_are_no_difference() -> None:
     assert differences.as_json()["empty"] is True
 
 
-def test_another_time_another_size_and_another_node_are_told() -> None:
+def test_another_time_or_another_size_is_reported_as_a_difference() -> None:
     late, fat = replace(ALERT, at_ns=1_011), replace(ALERT, size=101)
     differences = difference([ALERT], [late], WITHIN_NS)
     assert [(each.publication, each.by_ns) for each in differences.moved] == [(ALERT, 11)]
@@ -32,7 +32,7 @@ def test_another_time_another_size_and_another_node_are_told() -> None:
     ]
 
 
-def test_one_that_is_missing_in_a_row_does_not_move_the_others() -> None:
+def test_a_missing_publication_does_not_shift_the_others() -> None:
     row = [replace(ALERT, at_ns=place * 1_000) for place in range(5)]
     differences = difference(row, row[:2] + row[3:], WITHIN_NS)
     assert (differences.same, differences.missing, differences.moved) == (4, (row[2],), ())
@@ -42,7 +42,7 @@ moments = st.lists(st.integers(0, 60), max_size=5)
 
 
 @given(moments, moments)
-def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
+def test_no_matching_finds_more_equal_publications(one, two) -> None:
     """Compared with all possible matchings."""
 
     def row(times: list[int]) -> list[Publication]:
@@ -61,7 +61,7 @@ def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
 
 
 @given(moments)
-def test_a_row_does_not_differ_from_itself_and_is_all_of_what_nothing_lacks(times) -> None:
+def test_a_sequence_equals_itself_and_differs_entirely_from_an_empty_one(times) -> None:
     row = [replace(ALERT, at_ns=at, node=f"n{at % 3}") for at in times]
     assert difference(row, row[::-1], 0).empty
     assert len(difference(row, [], 0).missing) == len(difference([], row, 0).extra) == len(row)

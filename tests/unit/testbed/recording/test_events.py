@@ -39,7 +39,7 @@ MARK = {"t_ns": 8, "due_ns": 8, "action": "mark", "targets": [], "details": {"na
 CUT = {"t_ns": 9, "action": "cut", "links": ["office"], "directions": ["up", "down"]}
 
 
-def test_lines_of_logs_keep_what_they_say_and_get_a_kind():
+def test_log_entries_keep_their_fields_and_get_a_kind():
     event = log_event(PUBLISHED)
     assert event == {**PUBLISHED, "kind": "publication"}
     assert log_event({"t": 1, "node": "a", "event": "drop"})["kind"] == "loss"
@@ -64,7 +64,7 @@ def test_steps_of_the_journal_are_events_of_the_run_and_a_scenario_begins_with_i
     assert journal_event({"t": 1, "step": "play", "start_ns": 4})["t"] == 4
 
 
-def test_a_manifest_that_grows_tells_each_thing_once():
+def test_a_growing_manifest_yields_each_event_once():
     source, manifest = ManifestEvents(), {"actions": [CRASH], "play": None}
     (crash,) = source.fresh(manifest, journalled=False)
     assert (crash["t"], crash["kind"], crash["event"]) == (7, "fault", "crash")
@@ -81,7 +81,7 @@ def test_a_manifest_that_grows_tells_each_thing_once():
     assert list(source.fresh({**more, "play": play}, journalled=False)) == []
 
 
-def test_what_never_came_is_lost_in_the_end_where_it_was_wanted():
+def test_undelivered_publications_are_lost_at_the_subscribers_that_wanted_them():
     deliveries = Deliveries(LAB)
     deliveries.note(log_event(PUBLISHED))
     deliveries.note(log_event({**PUBLISHED, "id": "b", "topic": "readings", "priority": 1}))
@@ -109,7 +109,7 @@ def test_filters_are_by_kind_node_and_level():
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=40))
-def test_whatever_comes_late_but_in_time_comes_in_order(arrivals) -> None:
+def test_events_that_arrive_within_the_delay_are_shown_in_order(arrivals) -> None:
     """Each event becomes known at most 5 after its time; after this delay, all are in order, each once."""
     row, shown = EventQueue(), []
     known = sorted((t + late, t) for t, late in arrivals)

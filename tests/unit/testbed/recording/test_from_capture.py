@@ -33,14 +33,14 @@ class Captured(NamedTuple):
     qos: int | None = None
 
 
-def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn():
-    said = [
+def test_known_sensors_publish_themselves_and_sensors_in_turn_for_unknown_origins():
+    captured = [
         Captured(START_NS, "sensors-1"),
         Captured(START_NS + 10, "#7"),
         Captured(START_NS + 20, "10.0.0.9"),
         Captured(START_NS + 30, "#7"),
     ]
-    script, notes = script_from_capture(said, LAB, LEVELS)
+    script, notes = script_from_capture(captured, LAB, LEVELS)
     assert [(one.at_ns, one.node) for one in script.publications] == [
         (0, "sensors-1"),
         (10, "sensors-0"),
@@ -65,16 +65,16 @@ def test_levels_are_by_topic_then_their_own_then_by_qos():
 @pytest.mark.parametrize(
     "text", ["alerts", "alerts=6", "=3", "alerts=x", "alerts=0", "alerts=99999"]
 )
-def test_a_level_that_is_none_is_refused(text):
+def test_an_invalid_level_is_refused(text):
     with pytest.raises(InputError, match="is no topic with a level from 1 to 5") as caught:
         read_priorities([text])
     assert caught.value.hint == "write it like --priority alerts/#=5, or qos1=4"
 
 
-def test_what_cannot_be_published_or_is_wanted_by_nobody_is_said():
-    said = [Captured(START_NS, "sensors-0"), Captured(START_NS, "sensors-0", "", 5)]
-    said += [Captured(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
-    script, notes = script_from_capture(said, LAB, LEVELS)
+def test_unpublishable_messages_and_topics_without_subscribers_are_noted():
+    captured = [Captured(START_NS, "sensors-0"), Captured(START_NS, "sensors-0", "", 5)]
+    captured += [Captured(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
+    script, notes = script_from_capture(captured, LAB, LEVELS)
     assert len(script.publications) == 2
     assert notes == [
         "1 messages are left out: their topic or size cannot be ours",
@@ -108,19 +108,19 @@ def test_a_lab_without_sensors_cannot_publish():
         ("+", "/finance", False),
     ],
 )
-def test_filters_mean_what_the_standard_says(wanted, topic, fits):
+def test_filters_match_as_the_mqtt_standard_defines(wanted, topic, fits):
     assert matches(wanted, topic) is fits
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.sampled_from(["sensors-0", "#1", "#2"]))))
-def test_times_and_numbers_are_kept_whoever_speaks(said) -> None:
-    messages = sorted(Captured(START_NS + at, origin) for at, origin in said)
+def test_times_are_kept_and_each_origin_has_one_publisher(captured) -> None:
+    messages = sorted(Captured(START_NS + at, origin) for at, origin in captured)
     if not messages:
         return
     script, _ = script_from_capture(messages, LAB, LEVELS)
     first = messages[0].at_ns
     assert [one.at_ns for one in script.publications] == [one.at_ns - first for one in messages]
-    spoken_for: dict[str, set[str]] = {}
+    publishers_of: dict[str, set[str]] = {}
     for one, publication in zip(messages, script.publications, strict=True):
-        spoken_for.setdefault(one.origin, set()).add(publication.node)
-    assert all(len(nodes) == 1 for nodes in spoken_for.values())
+        publishers_of.setdefault(one.origin, set()).add(publication.node)
+    assert all(len(nodes) == 1 for nodes in publishers_of.values())

@@ -54,7 +54,7 @@ def test_a_publication_is_on_record_with_its_plan_its_time_and_its_lateness() ->
     assert row.t_ns == START_NS + 2_300
 
 
-def test_what_was_injected_by_hand_has_no_time_that_it_could_miss() -> None:
+def test_injected_publications_have_no_planned_time_and_no_lateness() -> None:
     (row,) = recorded_publications(
         [ALERT], [logged(Publication(7, "sensor", "alerts", 5, 100))], START_NS
     )
@@ -62,13 +62,13 @@ def test_what_was_injected_by_hand_has_no_time_that_it_could_miss() -> None:
     assert never_published([ALERT], [row]) == [ALERT]
 
 
-def test_what_came_before_the_scenario_is_no_part_of_it() -> None:
+def test_publications_before_the_scenario_are_no_part_of_it() -> None:
     early = logged(Publication(-1, "sensor", "alerts", 5, 100))
     other = {"t": START_NS, "node": "sensor", "event": "ready"}
     assert recorded_publications([ALERT], [early, other], START_NS) == []
 
 
-def test_two_equal_publications_of_which_one_was_lost_are_told_apart() -> None:
+def test_of_two_equal_publications_the_lost_one_is_found() -> None:
     rows = recorded_publications([ALERT, ALERT], [logged(ALERT)], START_NS)
     assert [row.planned for row in rows] == [True]
     assert never_published([ALERT, ALERT], rows) == [ALERT]
@@ -105,7 +105,7 @@ def test_a_line_that_was_cut_off_is_left_out() -> None:
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=200))
-def test_lateness_is_what_the_standard_library_says(late) -> None:
+def test_lateness_equals_the_quantiles_of_the_standard_library(late) -> None:
     cuts = statistics.quantiles(late, n=100, method="inclusive")
     late_by = lateness(late)
     assert late_by is not None
@@ -115,7 +115,7 @@ def test_lateness_is_what_the_standard_library_says(late) -> None:
     assert late_by.max_s == max(late) / 1e9
 
 
-def test_nothing_has_no_lateness_and_one_is_told_in_a_sentence() -> None:
+def test_lateness_needs_a_publication_and_is_described_in_a_sentence() -> None:
     assert lateness([]) is None
     late_by = lateness([1_000_000])
     assert late_by is not None

@@ -50,6 +50,6 @@ def test_a_sensor_publishes_again_when_a_trigger_starts_it_and_nothing_else_is_e
     assert found.expected == found.received == len(moments_s) + 1
 
 
-def test_where_nothing_is_waited_for_nobody_is_handed_what_it_cannot_publish():
+def test_without_triggers_no_sensor_gets_publications_for_its_downtime():
     script = compiled(load_text(LAB, "valley.yaml"))
     assert [one.at_ns / 1e9 for one in script.publications] == [0.5, 1.5, 5.0]

@@ -60,7 +60,7 @@ def kinds_and_times(
         (change(15, 5, loss=0.5), "restore"),
     ],
 )
-def test_what_lasts_to_the_end_is_undone_there(event, end):
+def test_actions_that_last_to_the_end_are_undone_there(event, end):
     assert kinds_and_times(compile_actions(lab(event))) == [(15, event.kind.value), (20, end)]
     faster = kinds_and_times(compile_actions(lab(event, speed=2.0)))
     assert faster == [(7.5, event.kind.value), (10, end)]
@@ -72,12 +72,12 @@ def test_a_link_that_flaps_to_the_end_works_afterwards():
     assert found[-2:] == [(19, "cut"), (20, "restore")]
 
 
-def test_what_nothing_ends_stays():
+def test_actions_without_a_duration_stay():
     for kind in (ActionKind.CUT, ActionKind.CRASH):
         assert kinds_and_times(compile_actions(lab(action_event(kind, 15)))) == [(15, kind.value)]
 
 
-def test_what_a_trigger_began_ends_with_the_scenario_if_not_before():
+def test_triggered_actions_end_with_the_scenario_at_the_latest():
     received = Trigger(TriggerKind.RECEIVED)
     plan = Schedule(lab(replace(action_event(ActionKind.CUT, 0, 5), when=received)))
     plan.on_receptions([Reception(18 * SECOND, "siren", 1, "t", 0)], 18 * SECOND)
@@ -118,7 +118,7 @@ def links_after(topology: Topology, until_s: float) -> LinkState:
     return now["siren"]
 
 
-def test_a_change_that_ends_leaves_what_others_changed():
+def test_a_change_that_ends_leaves_other_changes():
     both = lab(change(1, 6, loss=0.5), change(3, 8, rate_bps=8_000))
     shapes = {at: links_after(both, at).up.shape for at in (2, 5, 8, 12)}
     assert [(one.loss, one.rate_bps) for one in shapes.values()] == [
@@ -159,7 +159,7 @@ def test_the_same_lasting_change_again_and_again_is_kept_once():
     assert found[-2:] == [(12.5, "restore"), (12.5, "link")]
 
 
-def test_a_replay_ends_what_ended_a_moment_after_the_end():
+def test_a_replay_ends_actions_that_ended_just_after_the_scenario():
     late = 20_004_000_000
     known = [
         TimedAction(15 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
@@ -172,14 +172,14 @@ def test_a_replay_ends_what_ended_a_moment_after_the_end():
     assert kinds_and_times(plan.performed) == [(15, "load"), (20, "unload"), (20, "restore")]
 
 
-def test_an_interrupted_one_ends_only_what_has_begun():
+def test_an_interrupted_scenario_ends_only_actions_that_have_begun():
     known = [
         TimedAction(1 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
         TimedAction(9 * SECOND, ActionKind.CRASH, ("siren",)),
         TimedAction(10 * SECOND, ActionKind.START, ("siren",)),
         TimedAction(11 * SECOND, ActionKind.PARTITION, ("siren",), {"number": 2}),
         TimedAction(12 * SECOND, ActionKind.UNLOAD, ("siren",), {"number": 1}),
-        TimedAction(13 * SECOND, ActionKind.REUNITE, ("siren",), {"number": 2}),
+        TimedAction(13 * SECOND, ActionKind.HEAL, ("siren",), {"number": 2}),
     ]
     plan = Schedule(lab(), known)
     plan.due(5 * SECOND)

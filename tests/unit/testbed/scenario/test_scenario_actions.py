@@ -23,7 +23,7 @@ from testbed.topology.model import (
     Topology,
 )
 
-BREAKING_AND_MENDING = (
+FAULTS_AND_REPAIRS = (
     ActionKind.CRASH,
     ActionKind.STOP,
     ActionKind.START,
@@ -36,7 +36,7 @@ FAULTS = st.lists(
     st.builds(
         ActionEvent,
         st.floats(0, 100),
-        st.sampled_from(BREAKING_AND_MENDING),
+        st.sampled_from(FAULTS_AND_REPAIRS),
         st.lists(st.sampled_from(NAMES), min_size=1, unique=True).map(tuple),
         st.floats(0.01, 1),
     )
@@ -49,7 +49,7 @@ def lab(*faults: ActionEvent, seed: int = 1) -> Topology:
     )
 
 
-def test_a_share_strikes_so_many_and_the_seed_says_whom() -> None:
+def test_a_share_affects_its_fraction_of_nodes_chosen_by_the_seed() -> None:
     crash = ActionEvent(5.0, ActionKind.CRASH, NAMES, 0.2)
     (action,) = compile_actions(lab(crash))
     assert (action.at_ns, len(action.nodes)) == (5_000_000_000, 2)
@@ -58,12 +58,12 @@ def test_a_share_strikes_so_many_and_the_seed_says_whom() -> None:
     assert len(others) > 5
 
 
-def test_a_small_share_still_strikes_somebody() -> None:
+def test_a_small_share_affects_at_least_one_node() -> None:
     (action,) = compile_actions(lab(ActionEvent(0.0, ActionKind.STOP, NAMES, 0.001)))
     assert len(action.nodes) == 1
 
 
-def test_all_that_fell_are_started_again_and_nobody_else() -> None:
+def test_exactly_the_crashed_nodes_are_started_again() -> None:
     crash, restart = (
         ActionEvent(1.0, ActionKind.CRASH, NAMES, 0.3),
         ActionEvent(2.0, ActionKind.START, NAMES),
@@ -73,7 +73,7 @@ def test_all_that_fell_are_started_again_and_nobody_else() -> None:
 
 
 @given(FAULTS, st.integers(0, 5))
-def test_nobody_is_struck_while_down_or_mended_while_up(
+def test_no_node_is_broken_while_down_or_repaired_while_up(
     faults: tuple[ActionEvent, ...], seed: int
 ) -> None:
     down: set[str] = set()
@@ -89,7 +89,7 @@ def test_nobody_is_struck_while_down_or_mended_while_up(
             broken.update(action.nodes)
 
 
-def test_who_is_down_publishes_nothing() -> None:
+def test_nodes_that_are_down_publish_nothing() -> None:
     every = tuple(Publication(at, "b-0", "t", 1, 1) for at in range(6))
     other = Publication(3, "b-1", "t", 1, 1)
     actions = (
@@ -101,7 +101,7 @@ def test_who_is_down_publishes_nothing() -> None:
     assert left == (*(replace(each) for each in every if each.at_ns not in (2, 3)), other)
 
 
-def test_what_a_subscriber_misses_while_it_is_down_is_expected_only_with_custody() -> None:
+def test_messages_missed_by_a_stopped_subscriber_are_expected_only_with_custody() -> None:
     siren = Node("siren", 20, NodeKind.SUBSCRIBER, "lan", topics=("t",))
     star = replace(lab(), nodes=(*NODES, siren))
     timeline = tuple(Publication(5, "b-0", "t", level, 1) for level in (1, 2, 3, 5))
@@ -109,7 +109,7 @@ def test_what_a_subscriber_misses_while_it_is_down_is_expected_only_with_custody
         TimedAction(4, ActionKind.STOP, ("siren",)),
         TimedAction(6, ActionKind.START, ("siren",)),
     )
-    mesh = replace(star, overlay=Method("sg-tbps"))
-    assert expected_with_downtimes(mesh, timeline, ())["siren"] == 4
-    assert expected_with_downtimes(mesh, timeline, actions)["siren"] == 2
+    overlay = replace(star, overlay=Method("sg-tbps"))
+    assert expected_with_downtimes(overlay, timeline, ())["siren"] == 4
+    assert expected_with_downtimes(overlay, timeline, actions)["siren"] == 2
     assert expected_with_downtimes(star, timeline, actions)["siren"] == 0

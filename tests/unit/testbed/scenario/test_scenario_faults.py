@@ -59,14 +59,14 @@ def flap(down_s: float, up_s: float, for_s: float, share: float = 1.0) -> Action
         (ActionKind.LINK, "restore"),
     ],
 )
-def test_what_lasts_a_while_is_undone_for_those_whom_it_struck(kind, undone):
+def test_a_temporary_action_is_undone_for_the_nodes_that_it_affected(kind, undone):
     action_event, repair = timed_actions(ActionEvent(10.0, kind, NAMES, 0.3, for_s=5.0))
     assert (action_event.at_ns, repair.at_ns) == (10 * SECOND, 15 * SECOND)
     assert len(action_event.nodes) == 3
     assert (repair.kind.value, repair.nodes) == (undone, action_event.nodes)
 
 
-def test_what_is_undone_by_itself_leaves_what_others_broke():
+def test_the_end_of_a_temporary_cut_leaves_other_cuts():
     one = ActionEvent(10.0, ActionKind.CUT, NAMES[:1], for_s=5.0)
     other = ActionEvent(12.0, ActionKind.CUT, NAMES[:2])
     assert summary(timed_actions(one, other)) == [
@@ -94,7 +94,7 @@ def churn(leave_per_s: float, join_per_s: float) -> ActionEvent:
     return ActionEvent(0.0, ActionKind.CHURN, NAMES, for_s=1000.0, details=details)
 
 
-def test_churn_has_the_rates_that_were_asked_for_and_the_seed_says_when_and_who():
+def test_churn_has_the_requested_rates_and_the_seed_decides_times_and_nodes():
     actions = timed_actions(churn(0.2, 10.0), duration_s=1000.0)
     leaves = [each for each in actions if each.kind is ActionKind.STOP]
     assert 150 < len(leaves) < 250  # 200 expected; five standard deviations are 71
@@ -104,7 +104,7 @@ def test_churn_has_the_rates_that_were_asked_for_and_the_seed_says_when_and_who(
     assert timed_actions(churn(0.2, 10.0), duration_s=1000.0, seed=2) != actions
 
 
-def test_who_all_have_left_and_never_join_leave_once():
+def test_nodes_that_never_rejoin_leave_once():
     actions = timed_actions(churn(5.0, 0.0), duration_s=1000.0)
     assert sorted(each.nodes[0] for each in actions) == sorted(NAMES)
 
@@ -129,7 +129,7 @@ def test_who_all_have_left_and_never_join_leave_once():
     ),
     st.integers(0, 5),
 )
-def test_nobody_is_struck_while_down_or_mended_while_up_whatever_comes_together(events, seed):
+def test_no_node_is_broken_while_down_or_repaired_while_up_for_any_mix_of_actions(events, seed):
     down: set[str] = set()
     cut: set[str] = set()
     last = 0

@@ -36,14 +36,14 @@ def at_speed(speed: float) -> Topology:
     return replace(topology, scenario=replace(topology.scenario, speed=speed))
 
 
-def test_the_scenario_is_shorter_and_waiting_is_not() -> None:
+def test_speed_shortens_the_scenario_but_not_the_settling_time() -> None:
     scenario = load_text(TEXT, "x").scenario
     assert (scenario.duration_s, scenario.speed, scenario.lasts_s) == (60, 20, 3)
     assert scenario.settle_s == 4
 
 
 @given(st.floats(0.001, 1_000))
-def test_the_same_happens_at_every_speed_and_before_the_end(speed: float) -> None:
+def test_the_timeline_is_the_same_at_every_speed_and_within_the_scenario(speed: float) -> None:
     slow, fast = compile_timeline(at_speed(1.0)), compile_timeline(at_speed(speed))
     for before, after in zip(slow, fast, strict=True):
         assert replace(after, at_ns=before.at_ns) == before
@@ -54,6 +54,6 @@ def test_the_same_happens_at_every_speed_and_before_the_end(speed: float) -> Non
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "fast", "1001", "true", "20x"])
-def test_what_is_no_speed_is_refused_with_a_hint(speed: str) -> None:
+def test_an_invalid_speed_is_refused_with_a_hint(speed: str) -> None:
     with pytest.raises(TopologyErrors, match=r"(?s)x:11:10: .*write a number from 0.001 to 1,000"):
         load_text(TEXT.replace("speed: 20", f"speed: {speed}"), "x")

@@ -1,4 +1,4 @@
-"""The timeline of a scenario: repetitions share a row, and the line of time shows their moments."""
+"""The timeline of a scenario: repetitions share a row, and the time axis shows their moments."""
 
 import io
 from pathlib import Path
@@ -21,7 +21,7 @@ def row(*moments_s: float, lasts_s: float | None = None, when: str | None = None
     return TimelineRow("cut", "", ("siren",), 1.0, moments_s, lasts_s, when)
 
 
-def test_what_repeats_is_one_row_and_all_is_in_the_order_of_time():
+def test_repetitions_share_one_row_and_rows_are_in_the_order_of_time():
     rows = timeline_rows(of("bad-hour.yaml"))
     (cut,) = [each for each in rows if each.what == "cut"]
     assert (cut.moments_s, cut.lasts_s) == ((18.0, 22.0, 26.0), 1.0)
@@ -30,7 +30,7 @@ def test_what_repeats_is_one_row_and_all_is_in_the_order_of_time():
     assert [each.what for each in rows][-1] == "churn"
 
 
-def test_values_are_told_in_the_units_of_the_file():
+def test_values_are_shown_in_the_units_of_the_file():
     description = {each.what: each.description for each in timeline_rows(of("bad-hour.yaml"))}
     assert description["link"] == "rate 64kbit/s down"
     assert description["flap"] == "500ms down, 1.5s up"
@@ -38,13 +38,13 @@ def test_values_are_told_in_the_units_of_the_file():
     assert description["mark"] == "the ground moves"
 
 
-def test_what_waits_for_something_comes_last_and_says_for_what():
-    rows = timeline_rows(of("when-heard.yaml"))
+def test_triggered_events_come_last_and_name_their_trigger():
+    rows = timeline_rows(of("when-received.yaml"))
     assert [each.when is None for each in rows] == [True, True, False, False, False, False, False]
     assert "the overlay is stable for 2 s" in [each.when for each in rows]
 
 
-def test_a_moment_is_a_dot_and_what_lasts_is_a_block():
+def test_a_moment_is_a_dot_and_a_duration_is_a_block():
     assert drawn(row(0.0), 40.0) == "●" + "·" * (WIDTH - 1)
     assert drawn(row(39.9), 40.0) == "·" * (WIDTH - 1) + "●"
     assert drawn(row(10.0, 20.0, lasts_s=2.0), 40.0) == (

@@ -35,7 +35,7 @@ LAB = Topology(
         Node("siren", 3, NodeKind.SUBSCRIBER, "lan", topics=("alerts",)),
     ),
 )
-SEEN = st.builds(
+RECEPTIONS = st.builds(
     Reception,
     st.integers(0, 60 * SECOND),
     st.sampled_from(["siren", "office"]),
@@ -49,8 +49,8 @@ def received(at_s: float, node: str = "siren", level: int = 5, delay_s: float = 
     return Reception(round(at_s * SECOND), node, level, "alerts", round(delay_s * SECOND))
 
 
-def fires(trigger: Trigger, seen: list[Reception]) -> bool:
-    return Triggers({7: trigger}, 1.0).on_receptions(seen) == [7]
+def fires(trigger: Trigger, receptions: list[Reception]) -> bool:
+    return Triggers({7: trigger}, 1.0).on_receptions(receptions) == [7]
 
 
 def test_a_message_of_the_level_at_that_node_fires_once():
@@ -61,12 +61,12 @@ def test_a_message_of_the_level_at_that_node_fires_once():
     assert not triggers.on_receptions([received(4)])
 
 
-def test_so_many_messages_are_counted():
+def test_a_trigger_counts_the_messages_that_it_needs():
     assert not fires(replace(RECEIVED, count=3), [received(1), received(2)])
     assert fires(replace(RECEIVED, count=3), [received(1), received(2), received(3)])
 
 
-def test_only_what_came_lately_counts_for_the_delay():
+def test_only_recent_receptions_count_for_the_delay():
     assert not fires(SLOW, [received(at, delay_s=0.1) for at in range(100)])
     assert fires(SLOW, [received(1, delay_s=2.1)])
     many = [received(at / 10, delay_s=0.1) for at in range(100)]
@@ -74,35 +74,37 @@ def test_only_what_came_lately_counts_for_the_delay():
     assert fires(SLOW, [*many, *(received(9.95, delay_s=9) for _ in range(8))])
 
 
-@given(st.lists(SEEN, max_size=40), st.floats(1, 100), st.floats(0.5, 20))
-def test_delays_are_judged_as_by_looking_at_everything_each_time(seen, percentile, over_s):
+@given(st.lists(RECEPTIONS, max_size=40), st.floats(1, 100), st.floats(0.5, 20))
+def test_delays_are_judged_as_by_a_search_in_all_receptions(receptions, percentile, over_s):
     trigger = replace(SLOW, percentile=percentile, over_s=over_s)
-    fitting = [each for each in sorted(seen, key=lambda s: (s.at_ns, s.node)) if each.level >= 4]
+    fitting = [
+        each for each in sorted(receptions, key=lambda s: (s.at_ns, s.node)) if each.level >= 4
+    ]
     expected = False
     for number, now in enumerate(fitting):
-        lately = [
+        recent = [
             each.delay_ns
             for each in fitting[: number + 1]
             if each.at_ns > now.at_ns - round(over_s * SECOND)
         ]
-        worst = sorted(lately)[max(1, ceil(percentile / 100 * len(lately))) - 1]
+        worst = sorted(recent)[max(1, ceil(percentile / 100 * len(recent))) - 1]
         expected = expected or worst > 2 * SECOND
-    assert fires(trigger, seen) == expected
+    assert fires(trigger, receptions) == expected
 
 
-def test_what_is_lately_is_divided_by_the_speed_and_delays_are_not():
+def test_the_window_is_divided_by_the_speed_and_delays_are_not():
     half = replace(SLOW, percentile=50, above_s=3.0)
     mixed = [*(received(at / 10, delay_s=1) for at in range(30)), received(4.5, delay_s=4)]
     assert not Triggers({7: half}, 1.0).on_receptions(mixed)
     assert Triggers({7: half}, 10.0).on_receptions(mixed) == [7]  # the window is the last second
 
 
-def test_a_moment_shorter_than_any_clock_still_holds_what_has_just_come():
+def test_a_window_shorter_than_any_clock_still_holds_the_latest_reception():
     brief = replace(SLOW, over_s=1e-9)
     assert Triggers({7: brief}, 1_000.0).on_receptions([received(1), received(2, delay_s=3)]) == [7]
 
 
-def test_how_long_an_overlay_is_quiet_is_divided_by_the_speed():
+def test_the_quiet_time_of_an_overlay_is_divided_by_the_speed():
     triggers = Triggers({7: CALM}, 2.0)
     assert not triggers.on_overlay("a", 0)
     assert not triggers.on_overlay("a", SECOND)
@@ -119,14 +121,14 @@ def test_an_overlay_is_stable_when_no_place_has_changed_for_a_while():
     assert triggers.on_overlay("b", 7 * SECOND) == [7]
 
 
-def test_what_changes_all_the_time_says_nothing_of_a_brokers_place():
+def test_volatile_values_are_no_part_of_a_brokers_place():
     one = {"graph": {"vector": "1", "load": 3.0}, "duties": 3}
     assert place_in_overlay(one) == place_in_overlay({**one, "duties": 9})
     assert place_in_overlay({"vector": "1", "load": 3.0}) == place_in_overlay({"vector": "1"})
     assert place_in_overlay({"vector": "1"}) != place_in_overlay({"vector": "2"})
 
 
-def test_a_line_of_a_log_tells_of_a_reception_after_the_start():
+def test_a_log_entry_after_the_start_is_read_as_a_reception():
     line = {
         "t": 5 * SECOND,
         "node": "siren",
@@ -150,7 +152,7 @@ def schedule(*events: PublishEvent | ActionEvent, speed: float = 1.0) -> Schedul
     return Schedule(replace(LAB, scenario=scenario))
 
 
-def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
+def test_a_triggered_action_begins_then_and_is_undone_after_its_duration():
     cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=RECEIVED)
     plan = schedule(cut)
     assert plan.next_ns is None
@@ -160,7 +162,7 @@ def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
     assert plan.performed[0].details["name"] == "fired: siren has received level 5"
 
 
-def test_publications_begin_then_and_end_with_the_scenario():
+def test_triggered_publications_begin_then_and_end_with_the_scenario():
     photos = PublishEvent(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=RECEIVED)
     plan = schedule(photos)
     actions = plan.on_receptions([received(30)], 30 * SECOND)
@@ -175,7 +177,7 @@ def test_a_faster_scenario_waits_and_lasts_less():
     assert performed == [(10, "mark"), (11, "cut"), (13, "restore")]
 
 
-def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
+def test_a_trigger_that_never_fires_is_reported_at_its_deadline_or_at_the_end():
     late = replace(RECEIVED, within_s=20.0)
     mark = ActionEvent(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
     plan = schedule(mark, replace(mark, when=CALM))
@@ -187,7 +189,7 @@ def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
     assert not plan.triggers
 
 
-def test_who_was_struck_before_is_not_struck_again():
+def test_a_node_that_is_down_is_not_crashed_again():
     crash = ActionEvent(5.0, ActionKind.CRASH, ("siren",))
     again = ActionEvent(0.0, ActionKind.CRASH, ("siren",), when=RECEIVED)
     plan = schedule(crash, again)

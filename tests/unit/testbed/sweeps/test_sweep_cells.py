@@ -43,7 +43,7 @@ def test_cells_are_complete_and_distinct(sweep: Sweep) -> None:
     assert len(cells) == prod(len(axis.values) for axis in sweep.axes) * sweep.trials
     assert len({(cell.settings, cell.seed) for cell in cells}) == len(cells)
     assert [cell.number for cell in cells] == [*range(1, len(cells) + 1)]
-    for axis in sweep.axes:  # each value stands in equally many cells
+    for axis in sweep.axes:  # each value occurs in equally many cells
         counts = Counter(dict(cell.settings)[axis.path] for cell in cells)
         assert {*counts} == {*axis.values}
         assert len({*counts.values()}) == 1

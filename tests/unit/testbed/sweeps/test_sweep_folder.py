@@ -1,4 +1,4 @@
-"""A sweep's folder knows what is done: what was begun and not finished is cleared away, another sweep is refused."""
+"""A sweep's folder records finished cells: it clears unfinished ones away and refuses another sweep."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def finish(folder: SweepFolder, cell: Cell) -> None:
 
 
 @given(st.sets(st.integers(1, len(CELLS))), st.sets(st.integers(1, len(CELLS))))
-def test_what_is_done_is_known_and_nothing_else(
+def test_only_finished_cells_count_as_done(
     tmp_path_factory: pytest.TempPathFactory, finished: set[int], half_done: set[int]
 ) -> None:
     folder = begun(tmp_path_factory.mktemp("sweep") / "s")
@@ -56,7 +56,7 @@ def test_a_cell_that_failed_is_tried_again(tmp_path: Path) -> None:
     assert outcome["error"] == "no"
 
 
-def test_a_run_that_somebody_removed_is_not_done(tmp_path: Path) -> None:
+def test_a_cell_whose_run_was_removed_is_not_done(tmp_path: Path) -> None:
     folder = begun(tmp_path / "s")
     finish(folder, CELLS[0])
     (folder.runs / "run-1" / "run.json").unlink()
@@ -89,7 +89,7 @@ def test_a_file_in_the_folders_place_is_refused_before_anything_is_made(tmp_path
         pass
 
 
-def test_what_goes_wrong_while_sweeping_is_not_blamed_on_another_command(tmp_path: Path) -> None:
+def test_errors_while_sweeping_are_not_blamed_on_another_command(tmp_path: Path) -> None:
     with pytest.raises(BlockingIOError), SweepFolder(tmp_path / "s").alone():
         raise BlockingIOError
 
@@ -112,7 +112,7 @@ def test_a_folder_is_free_only_when_the_last_process_of_a_killed_sweep_has_ended
 def test_processes_that_compute_cells_hold_the_lock_of_their_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer of this one is whether the descriptor is open in it."""
+    """The process of this test answers only if the descriptor is open in it."""
     program = (
         "import json, os, sys; task = json.loads(sys.stdin.readline()); os.fstat(task['lock']); "
         "print(json.dumps({'run': 'held'}), flush=True)"

@@ -1,4 +1,4 @@
-"""The brokers of a sensor or subscriber: those that it names, those nearby, else a fair share of them."""
+"""The brokers of a sensor or subscriber: those that it names, those nearby, or a fair share of all."""
 
 from collections import Counter
 from dataclasses import replace
@@ -34,13 +34,13 @@ def node(name: str, kind: NodeKind, at: tuple[float, float] | None = None) -> No
 
 
 @given(labs())
-def test_everybody_at_the_edge_has_brokers_each_once_and_at_most_so_many(
+def test_every_client_has_distinct_brokers_up_to_the_maximum(
     lab: tuple[Node, ...],
 ) -> None:
     brokers = {each.name for each in lab if each.kind is NodeKind.BROKER}
-    homes = select_brokers(lab, {})
-    assert homes.keys() == {each.name for each in lab} - brokers
-    for selected in homes.values():
+    selection = select_brokers(lab, {})
+    assert selection.keys() == {each.name for each in lab} - brokers
+    for selected in selection.values():
         assert brokers.issuperset(selected)
         assert len(selected) == len(set(selected)) == min(MAX_BROKERS_PER_CLIENT, len(brokers))
 
@@ -73,8 +73,8 @@ def test_a_chosen_broker_comes_before_all_others(
     wanted = tuple(
         data.draw(st.lists(st.sampled_from(brokers), unique=True, max_size=MAX_BROKERS_PER_CLIENT))
     )
-    homes = select_brokers(lab, {each.name: wanted for each in lab})
-    assert all(selected[: len(wanted)] == wanted for selected in homes.values())
+    selection = select_brokers(lab, {each.name: wanted for each in lab})
+    assert all(selected[: len(wanted)] == wanted for selected in selection.values())
 
 
 @given(st.integers(1, 12), st.integers(0, 60))
@@ -85,7 +85,7 @@ def test_nodes_without_a_place_are_shared_out_evenly(brokers: int, edges: int) -
     assert max(clients.values(), default=0) <= -(-edges // brokers)
 
 
-def test_one_broker_more_is_news_for_few() -> None:
+def test_another_broker_changes_the_selection_of_few_clients() -> None:
     lab = [node(f"b{i}", NodeKind.BROKER) for i in range(40)]
     lab += [node(f"s{i}", NodeKind.SENSOR) for i in range(260)]
     before, after = (
@@ -107,37 +107,38 @@ FILE = """
 overlay: {method: star}
 nodes:
   hall: {kind: broker}
-  near: {kind: sensor, home: hall}
-  siren: {kind: subscriber, topics: [a], home: [hall]}
+  near: {kind: sensor, brokers: hall}
+  siren: {kind: subscriber, topics: [a], brokers: [hall]}
 """
 
 
-def test_a_file_names_the_home_of_a_node_or_group() -> None:
+def test_a_file_names_the_brokers_of_a_client() -> None:
     topology = load_text(FILE, "x")
-    assert topology.node("near").homes == topology.node("siren").homes == ("hall",)
-    assert topology.node("hall").homes == ()
+    assert topology.node("near").brokers == topology.node("siren").brokers == ("hall",)
+    assert topology.node("hall").brokers == ()
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
-        ("home: siren", "'siren' is a subscriber, not a broker"),
-        ("home: hal", "there is no node 'hal'"),
-        ("home: []", "an empty list"),
-        ("home: 5", "nodes are expected here"),
+        ("home: hall", "`home` is called `brokers` now"),
+        ("brokers: siren", "'siren' is a subscriber, not a broker"),
+        ("brokers: hal", "there is no node 'hal'"),
+        ("brokers: []", "an empty list"),
+        ("brokers: 5", "nodes are expected here"),
     ],
 )
-def test_a_wrong_home_is_told_at_its_place(written: str, said: str) -> None:
+def test_wrong_brokers_are_reported_at_their_place(written: str, message: str) -> None:
     with pytest.raises(TopologyErrors) as caught:
-        load_text(FILE.replace("home: hall", written, 1), "x")
+        load_text(FILE.replace("brokers: hall", written, 1), "x")
     (problem,) = caught.value.problems
-    assert said in problem.message
+    assert message in problem.message
     assert problem.line == 5
 
 
-def test_only_nodes_at_the_edge_have_a_home() -> None:
-    with pytest.raises(TopologyErrors, match="a broker has no `home`"):
-        load_text(FILE.replace("kind: broker", "kind: broker, home: hall"), "x")
+def test_only_clients_have_brokers() -> None:
+    with pytest.raises(TopologyErrors, match="a broker has no `brokers`"):
+        load_text(FILE.replace("kind: broker", "kind: broker, brokers: hall"), "x")
 
 
 def test_the_order_of_nodes_in_the_file_changes_nothing_for_those_with_places() -> None:

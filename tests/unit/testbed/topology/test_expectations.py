@@ -1,4 +1,4 @@
-"""Lines of `expect:` are parsed exactly, and a mistake is shown at its word."""
+"""Lines of `expect:` are parsed exactly, and a mistake is shown at its position."""
 
 import json
 import os
@@ -102,7 +102,7 @@ def lines(draw: st.DrawFn) -> Expectation:
 
 
 @given(lines())
-def test_what_is_written_is_read_again(one: Expectation) -> None:
+def test_a_written_expectation_is_read_back(one: Expectation) -> None:
     line = written(one)
     assert parse(line) == replace(one, text=line)
     assert written(parse(line)) == line
@@ -140,12 +140,12 @@ def test_any_other_text_is_refused_with_a_place_inside_it(line: str) -> None:
         "hops mean < 6",
         "control bytes/s < 300",
         "late == 0",
-        "doubled == 0",
+        "duplicates == 0",
         "handed twice == 0",
         "out of order == 0",
         "published >= 10",
         "retransmitted packets == 0",
-        "doubts == 0",
+        "fidelity warnings == 0",
     ],
 )
 def test_these_lines_are_right_and_written_as_they_are(line: str) -> None:
@@ -157,7 +157,7 @@ def test_the_analysis_judges_every_quantity_and_relation() -> None:
     assert {*JUDGED_RELATIONS} == {*RELATIONS}
 
 
-def test_every_quantity_stands_in_the_documentation() -> None:
+def test_the_documentation_lists_every_quantity() -> None:
     text = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
     for name in KINDS:
         assert f"| `{name}` |" in text
@@ -169,7 +169,7 @@ def test_the_lines_of_a_file_go_with_its_topology() -> None:
     assert from_json(json.loads(json.dumps(to_json(topology)))) == topology
 
 
-def test_what_is_wrong_is_shown_with_a_caret_and_a_hint() -> None:
+def test_mistakes_are_shown_with_a_caret_and_a_hint() -> None:
     outputs = []
     for line in WRONG:
         with pytest.raises(TopologyErrors) as caught:

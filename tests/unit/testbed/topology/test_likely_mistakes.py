@@ -34,67 +34,67 @@ scenario:
 """
 
 
-def doubted(topics: str, *events: str) -> tuple[str, ...]:
+def mistakes_in(topics: str, *events: str) -> tuple[str, ...]:
     return find_likely_mistakes(load_text(lab(topics, *events), "x"))
 
 
 TYPO = lab("[alerts]", "from: gauge, topic: alert")
 
 
-def test_a_mistyped_topic_is_doubted_at_both_ends() -> None:
+def test_a_mistyped_topic_is_reported_at_both_ends() -> None:
     assert find_likely_mistakes(load_text(TYPO, "x")) == (
         "nobody subscribes to 'alert', which gauge publishes; did you mean 'alerts'?",
         "nobody publishes 'alerts', to which siren subscribes; did you mean 'alert'?",
     )
 
 
-def test_where_nothing_is_near_the_topics_there_are_are_named() -> None:
-    assert doubted("[rain, alerts]", 'from: "sensors[*]", topic: alerts', "from: gauge, topic: soil") == (
+def test_without_a_similar_topic_the_existing_topics_are_named() -> None:
+    assert mistakes_in("[rain, alerts]", 'from: "sensors[*]", topic: alerts', "from: gauge, topic: soil") == (
         "nobody subscribes to 'soil', which gauge publishes; subscribed topics: rain, alerts",
         "nobody publishes 'rain', to which siren subscribes; published topics: alerts, soil",
     )  # fmt: skip
 
 
-def test_many_publishers_of_a_topic_are_one_doubt() -> None:
-    (first, _) = doubted(
+def test_many_publishers_of_a_topic_give_one_warning() -> None:
+    (first, _) = mistakes_in(
         "[x]", 'from: "sensors[0..1]", topic: y', 'from: ["sensors[*]", gauge], topic: y'
     )
     assert first.startswith("nobody subscribes to 'y', which sensors-0 and 3 others publish;")
 
 
-def test_of_a_topic_for_each_node_one_is_enough() -> None:
+def test_one_subscription_to_a_topic_per_node_is_enough() -> None:
     event = 'from: "sensors[*]", topic: "readings/{node}"'
-    assert doubted("[readings/sensors-1]", event) == ()
-    assert doubted("[readings/sensors-1, readings/sensors-7]", event) == (
+    assert mistakes_in("[readings/sensors-1]", event) == ()
+    assert mistakes_in("[readings/sensors-1, readings/sensors-7]", event) == (
         "nobody publishes 'readings/sensors-7', to which siren subscribes; did you mean 'readings/sensors-2'?",
     )  # fmt: skip
 
 
-def test_without_events_there_is_no_doubt() -> None:
-    assert doubted("[alerts]") == ()
+def test_without_events_there_is_no_warning() -> None:
+    assert mistakes_in("[alerts]") == ()
     assert find_likely_mistakes(load_text("nodes: {hub: {kind: broker}}", "x")) == ()
 
 
-def test_without_subscribers_every_topic_is_in_vain() -> None:
+def test_without_subscribers_every_published_topic_is_reported() -> None:
     text = re.sub(r"  siren.*\n", "", TYPO)
     assert find_likely_mistakes(load_text(text, "x")) == (
         "nobody subscribes to 'alert', which gauge publishes",
     )
 
 
-def test_hundreds_of_doubts_give_a_list_that_ends() -> None:
+def test_hundreds_of_likely_mistakes_give_a_list_that_ends() -> None:
     topics = f"[{', '.join(f't{i}' for i in range(500))}]"
-    found = doubted(topics, *(f"from: gauge, topic: x{i}" for i in range(5)))
+    found = mistakes_in(topics, *(f"from: gauge, topic: x{i}" for i in range(5)))
     assert len(found) == 21
     assert found[-1] == "485 more topics lack publishers or subscribers"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_leave_no_doubt(path: Path) -> None:
+def test_the_examples_have_no_likely_mistakes(path: Path) -> None:
     assert find_likely_mistakes(load(path)) == ()
 
 
-def test_the_readme_leaves_no_doubt() -> None:
+def test_the_readme_has_no_likely_mistakes() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
         assert find_likely_mistakes(load_text(block, "README.md")) == ()
@@ -113,7 +113,7 @@ def test_validate_warns_and_ends_with_three(tmp_path: Path) -> None:
     assert "warning:" in done.stderr
 
 
-def test_errors_in_one_file_outweigh_doubts_about_another(tmp_path: Path) -> None:
+def test_errors_in_one_file_outweigh_warnings_about_another(tmp_path: Path) -> None:
     typo, wrong = tmp_path / "typo.yaml", tmp_path / "wrong.yaml"
     typo.write_text(TYPO)
     wrong.write_text("nodes: {}\n")
@@ -125,14 +125,14 @@ def test_errors_in_one_file_outweigh_doubts_about_another(tmp_path: Path) -> Non
     assert len(document["warnings"]) == 2
 
 
-def test_a_file_without_doubts_is_just_valid() -> None:
+def test_a_file_without_warnings_is_just_valid() -> None:
     done = CliRunner().invoke(app, ["validate", str(EXAMPLES[0]), "--json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout) == {"valid": True, "errors": [], "warnings": []}
 
 
 @pytest.mark.usefixtures("places")
-def test_a_lab_that_starts_says_its_doubts_first(tmp_path: Path) -> None:
+def test_a_lab_that_starts_reports_likely_mistakes_first(tmp_path: Path) -> None:
     file = tmp_path / "typo.yaml"
     file.write_text(TYPO)
     emitted: list[Event] = []
@@ -148,9 +148,9 @@ def test_a_lab_that_starts_says_its_doubts_first(tmp_path: Path) -> None:
     assert warned == list(find_likely_mistakes(load(file)))
 
 
-def test_an_overlay_of_one_broker_is_doubted() -> None:
+def test_an_overlay_of_one_broker_is_reported() -> None:
     one = lab("[a]", "from: gauge, topic: a") + "overlay: {method: sg-tbps}\n"
-    (doubt,) = find_likely_mistakes(load_text(one, "x"))
-    assert doubt.startswith("overlay sg-tbps is for several brokers, and there is only one")
+    (warning,) = find_likely_mistakes(load_text(one, "x"))
+    assert warning.startswith("overlay sg-tbps is for several brokers, and there is only one")
     two = one.replace("hub: {kind: broker}", "hub: {kind: broker}\n  other: {kind: broker}")
     assert find_likely_mistakes(load_text(two, "x")) == ()

@@ -52,12 +52,12 @@ def test_traffic_does_not_go_to_several_nodes(to):
 
 
 @pytest.mark.parametrize("to", ["s-1", "s[1]"])
-def test_nobody_sends_to_itself_however_it_is_called(to):
+def test_no_node_sends_to_itself_whatever_selects_it(to):
     message = refused(f'{{at: 1s, load: {{nodes: "s[*]", to: "{to}", rate: 1kbit/s}}}}')
     assert message == "s-1 would send to itself"
 
 
-def test_nobody_is_asked_for_more_datagrams_than_can_be_sent():
+def test_no_node_is_asked_for_more_datagrams_than_can_be_sent():
     load = "{{at: 1s, load: {{nodes: siren, to: hub, size: 58B, rate: {}}}}}"
     topology(load.format("80Mbit/s"))  # 100 bytes each with their headers
     assert "100,001 datagrams a second" in refused(load.format("80000800bit/s"))
@@ -108,7 +108,7 @@ scenario:
 @pytest.mark.parametrize(
     ("kind", "before_for"), [("landslide", "400000h"), ("flood", "40000h"), ("flood", "100000000h")]
 )
-def test_what_rained_before_is_computed_in_steps_that_have_a_limit_too(kind, before_for):
+def test_the_steps_of_earlier_rain_are_limited_too(kind, before_for):
     with pytest.raises(TopologyErrors) as caught:
         load_text(HAZARD.format(kind, "200mm", before_for), "x.yaml")
     (problem,) = caught.value.problems

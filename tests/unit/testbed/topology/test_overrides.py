@@ -116,13 +116,13 @@ def test_sections_that_the_file_leaves_out_are_made() -> None:
     assert load("deadlines.5=2s").deadlines == ((5, 2.0),)
 
 
-def test_a_node_of_which_the_file_has_only_the_name_is_made_by_what_is_set() -> None:
+def test_an_override_completes_a_node_that_has_only_a_name() -> None:
     bare = VALLEY.replace("  broker: {kind: broker}", "  broker:")
     topology = load_text(bare, "valley.yaml", overrides=["nodes.broker.kind=broker"])
     assert without_record(topology) == without_record(load())
 
 
-def test_what_was_set_is_kept_with_the_topology() -> None:
+def test_overrides_are_kept_with_the_topology() -> None:
     topology = load("delivery.method=preemptive", "seed=7")
     assert topology.overrides == (("delivery.method", "preemptive"), ("seed", "7"))
     assert from_json(json.loads(json.dumps(to_json(topology)))) == topology
@@ -142,9 +142,7 @@ def test_a_rate_for_both_directions_of_a_built_in_profile_holds_for_both() -> No
     assert profile.down.queue_bytes == PROFILES["3g-384k"].down.queue_bytes
 
 
-def test_what_is_set_for_both_directions_of_a_built_in_profile_holds_at_once_and_one_by_one() -> (
-    None
-):
+def test_settings_for_both_directions_of_a_built_in_profile_hold_together_and_one_by_one() -> None:
     path = "links.profiles.3g-384k.both"
     at_once = load(f"{path}={{rate: 4kB/s, delay: 700ms}}").profile("3g-384k")
     assert load(f"{path}.rate=4kB/s", f"{path}.delay=700ms").profile("3g-384k") == at_once
@@ -155,7 +153,7 @@ def test_what_is_set_for_both_directions_of_a_built_in_profile_holds_at_once_and
         assert shape == replace(built_in, rate_bps=32_000.0, delay_s=0.7)
 
 
-def test_what_is_set_for_one_direction_goes_before_what_is_set_for_both() -> None:
+def test_a_setting_for_one_direction_precedes_one_for_both() -> None:
     values = ["links.profiles.3g-384k.up.rate=4kB/s", "links.profiles.3g-384k.both={rate: 8kB/s}"]
     for order in (values, values[::-1]):
         profile = load(*order).profile("3g-384k")
@@ -177,7 +175,7 @@ def test_a_problem_in_the_file_itself_keeps_its_line() -> None:
     assert [(one.file, one.line) for one in caught.value.problems] == [("v.yaml", 15)]
 
 
-def test_what_is_wrong_is_told_with_its_place_and_a_hint() -> None:
+def test_mistakes_are_reported_with_their_place_and_a_hint() -> None:
     outputs = []
     for override in WRONG:
         with pytest.raises(TopologyErrors) as caught:
@@ -190,7 +188,7 @@ def test_what_is_wrong_is_told_with_its_place_and_a_hint() -> None:
 
 
 @pytest.mark.parametrize("text", ["seed", "=1", "a..b=1", "events[x]=1", "a[0=1", ".a=1"])
-def test_what_is_no_path_and_value_is_refused(text: str) -> None:
+def test_text_that_is_no_path_and_value_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--set"):
         parse_override(text)
 

@@ -25,14 +25,14 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_it_is_what_would_stand_under_scenario(tmp_path: Path) -> None:
+def test_a_scenario_file_equals_the_scenario_section_of_a_topology(tmp_path: Path) -> None:
     text = "duration: 3s\nevents:\n  - {at: 1s, crash: {nodes: siren}}\n"
     nested = "".join(f"  {line}\n" for line in text.splitlines())
     inside = MINIMAL.read_text().split("scenario:")[0] + f"scenario:\n{nested}"
     assert load(MINIMAL, scenario=written(tmp_path, text)) == load_text(inside, "minimal.yaml")
 
 
-def test_problems_of_both_files_are_told_at_once_each_at_its_place(tmp_path: Path) -> None:
+def test_problems_of_both_files_are_reported_together_each_at_its_place(tmp_path: Path) -> None:
     scenario = written(tmp_path, "duration: 3s\nevents:\n  - at: 1s\n    crash: {nodes: sirene}\n")
     text = MINIMAL.read_text().replace("kind: sensor", "kind: senser")
     with pytest.raises(TopologyErrors) as caught:
@@ -54,7 +54,7 @@ def test_problems_of_both_files_are_told_at_once_each_at_its_place(tmp_path: Pat
         ("scenario: {duration: 3s}\n", "unknown key 'scenario'"),
     ],
 )
-def test_a_file_that_is_no_scenario_is_told_so(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_that_is_no_scenario_is_refused(tmp_path: Path, text: str, message: str) -> None:
     scenario = written(tmp_path, text)
     with pytest.raises(TopologyErrors) as caught:
         load(MINIMAL, scenario=scenario)
@@ -76,7 +76,7 @@ def test_the_committed_schema_is_current() -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_samples_begin_with_their_schema_satisfy_it_and_leave_no_doubt(path: Path) -> None:
+def test_samples_begin_with_their_schema_satisfy_it_and_have_no_likely_mistakes(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=../scenario.schema.json\n# For ")
     validator = jsonschema.Draft202012Validator(scenario_schema())

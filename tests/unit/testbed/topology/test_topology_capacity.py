@@ -16,7 +16,7 @@ scenario:
 """
 
 
-def test_the_room_needed_is_that_of_the_encoded_message() -> None:
+def test_the_required_capacity_is_that_of_the_encoded_message() -> None:
     needed = len(encode(Message(Kind.PUBLISH, topic="高知/gauge", payload=bytes(500))))
     assert load_text(lab(500, f", limit_bytes: {needed}"), "x")
     with pytest.raises(TopologyErrors, match=f"allow at least {needed}"):

@@ -35,12 +35,12 @@ def test_json_names_file_line_column_message_and_hint() -> None:
     }
 
 
-def test_the_caret_stands_below_what_is_wrong_also_after_japanese() -> None:
+def test_the_caret_marks_the_mistake_also_after_japanese_text() -> None:
     problem = Problem("f", 1, 5, "m", snippet="高知: 悪い", width=2)
     assert str(problem).splitlines()[1:3] == ["  1 | 高知: 悪い", "    |       ^^^^"]
 
 
-def test_long_lines_are_cut_around_what_is_wrong() -> None:
+def test_long_lines_are_cut_around_the_mistake() -> None:
     line, column = caret_column(Problem("f", 1, 5001, "m", snippet="x" * 5000 + "!" + "y" * 5000))
     assert len(line) < 120
     assert line[column] == "!"

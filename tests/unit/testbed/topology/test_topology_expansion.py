@@ -150,7 +150,7 @@ pieces = st.sampled_from(
 
 @given(st.text() | st.lists(pieces, max_size=40).map("".join))
 @settings(max_examples=500)
-def test_any_text_is_a_topology_or_told_what_is_wrong(text: str) -> None:
+def test_any_text_is_a_topology_or_gets_topology_errors(text: str) -> None:
     assert_loads_or_explains(text)
 
 
@@ -191,6 +191,6 @@ values = st.recursive(
 
 @given(st.dictionaries(keys, values, max_size=6))
 @settings(max_examples=500)
-def test_any_structure_is_a_topology_or_told_what_is_wrong(sections: dict[str, str]) -> None:
+def test_any_structure_is_a_topology_or_gets_topology_errors(sections: dict[str, str]) -> None:
     text = "".join(f"{key}: {value}\n" for key, value in sections.items())
     assert_loads_or_explains(text)

@@ -1,6 +1,6 @@
 """Golden files: the messages of a wrong file, and the expansion of a valid one.
 
-After a change that is meant, run the tests once with UPDATE_GOLDEN=1 and read the difference.
+After an intended change, run the tests once with UPDATE_GOLDEN=1 and read the difference.
 """
 
 import json
@@ -27,14 +27,14 @@ def agree(golden: Path, actual: str) -> None:
 
 
 @pytest.mark.parametrize("path", ERRORS, ids=lambda path: path.stem)
-def test_a_wrong_file_is_told_everything_that_is_wrong(path: Path) -> None:
+def test_an_invalid_file_gives_these_errors(path: Path) -> None:
     with pytest.raises(TopologyErrors) as caught:
         load_text(path.read_text(encoding="utf-8"), path.name)
     agree(path.with_suffix(".txt"), f"{caught.value}\n")
 
 
 @pytest.mark.parametrize("path", EXPANDED, ids=lambda path: path.stem)
-def test_a_right_file_becomes_this_topology(path: Path) -> None:
+def test_a_valid_file_becomes_this_topology(path: Path) -> None:
     topology = load(path)
     actual = json.dumps(to_json(topology), indent=1, ensure_ascii=False)
     agree(GOLDEN / "expanded" / f"{path.stem}.json", f"{actual}\n")

@@ -42,7 +42,7 @@ def refused(action: Callable[[], object]) -> TopologyErrors:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         pytest.param("", "empty", id="empty"),
         pytest.param("# nothing\n", "empty", id="comment only"),
@@ -126,8 +126,8 @@ def refused(action: Callable[[], object]) -> TopologyErrors:
         ),
     ],
 )
-def test_a_hostile_text_is_refused_soon(text: str, says: str) -> None:
-    assert says in str(refused(lambda: load_text(text, "file.yaml")))
+def test_a_hostile_text_is_refused_soon(text: str, message: str) -> None:
+    assert message in str(refused(lambda: load_text(text, "file.yaml")))
 
 
 def test_a_missing_file_is_named_with_its_likeliest_neighbour(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"\x7fELF\x00\x00", "binary"),
         ("name: x\n".encode("utf-16"), "UTF-16"),
@@ -179,10 +179,10 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
         (b"name: x\n# \xff\n", "x.yaml:2:3: byte 0xff is not UTF-8"),
     ],
 )
-def test_a_file_that_is_not_utf8_says_where(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_is_not_utf8_says_where(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(content)
-    assert says in str(refused(lambda: load(path)))
+    assert message in str(refused(lambda: load(path)))
 
 
 def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
     assert load(path).name == "x"
 
 
-def test_a_pipe_instead_of_a_guests_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_pipe_instead_of_a_file_of_an_external_node_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     external = "{kind: external, image: any, files: {/a: pipe, /b: ., /c: /dev/zero, /d: missing}}"
     error = refused(lambda: load_text(f"nodes: {{a: {external}}}", "x", folder=tmp_path))

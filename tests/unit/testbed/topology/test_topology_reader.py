@@ -1,4 +1,4 @@
-"""The YAML reader: words keep their meaning, and every value has its place."""
+"""The YAML reader: plain values keep their meaning, and every value has its place."""
 
 import pytest
 
@@ -45,7 +45,7 @@ from testbed.topology.parse.yaml_reader import read
         ("9" * 30, "9" * 30),
     ],
 )
-def test_words_mean_what_they_say(written: str, meant: object) -> None:
+def test_plain_values_keep_their_meaning(written: str, meant: object) -> None:
     document, problems = read(f"key: {written}\n", "file")
     assert document.data == {"key": meant}
     assert type(document.data["key"]) is type(meant)
@@ -96,7 +96,7 @@ def test_the_problems_of_a_repeated_section_do_not_move_the_first_ones_places() 
         "--- 1\n--- 2\n",
     ],
 )
-def test_what_no_topology_needs_is_refused(text: str) -> None:
+def test_yaml_features_that_no_topology_needs_are_refused(text: str) -> None:
     with pytest.raises(TopologyErrors) as caught:
         read(text, "file")
     assert caught.value.problems[0].hint

@@ -52,7 +52,7 @@ def test_examples_begin_with_their_schema_and_satisfy_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*EXAMPLES, *PAPERS], ids=lambda path: path.stem)
-def test_examples_are_right_files_and_leave_no_doubt(path: Path) -> None:
+def test_examples_are_valid_files_without_likely_mistakes(path: Path) -> None:
     assert find_likely_mistakes(load(path)) == ()
 
 
@@ -91,13 +91,13 @@ def completed(block: str) -> str:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split("\n", 1)[0])
-def test_every_example_of_the_documentation_is_a_right_file(block: str) -> None:
+def test_every_example_of_the_documentation_is_a_valid_file(block: str) -> None:
     complete = block if "nodes:" in block else completed(block)
     assert find_likely_mistakes(load_text(complete, "docs/topology.md")) == ()
     validator().validate(read(complete, "docs/topology.md")[0].data)
 
 
-def test_the_documentation_names_the_room_of_a_queue() -> None:
+def test_the_documentation_names_the_capacity_of_a_queue() -> None:
     assert f"in bytes ({LIMIT_BYTES}:" in DOCUMENT
 
 

@@ -31,7 +31,7 @@ def test_as_few_stretches_as_possible_are_left(some: list[MemberRange]) -> None:
     assert not ends & {(stretch.group, stretch.indices.start) for stretch in left}
 
 
-def test_nothing_is_known_of_a_group_whose_count_is_not() -> None:
+def test_members_of_a_group_with_an_unknown_count_are_unknown() -> None:
     assert select("g[7]", Members(frozenset({"g-0"}), {"g": None})) is None
 
 

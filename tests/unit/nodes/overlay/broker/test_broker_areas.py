@@ -2,12 +2,12 @@
 
 import pytest
 
-from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.protocol.interests import Interest
 from nodes.protocol.regions import Box
 from nodes.protocol.wire import REPEATED, Kind, Message
+from support.overlays.broker_network import BrokerNetwork
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
 WEST, EAST = Box((0, 0), (59, 99)), Box((40, 0), (99, 99))  # they overlap
@@ -24,10 +24,10 @@ every_method = pytest.mark.parametrize("method", METHODS)
 methods = pytest.mark.parametrize("method", TOPIC_METHODS)
 
 
-def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
+def network(method: str, seed: int = 1, **how: object) -> BrokerNetwork:
     """Five brokers (a star: one), a sensor at the first, subscribers at all; every node is ready."""
     brokers = 1 if method == "star" else 5
-    made = MeshNetwork(method, seed, brokers, parameters={"custody_from": 3, **how}, dimensions=2)
+    made = BrokerNetwork(method, seed, brokers, parameters={"custody_from": 3, **how}, dimensions=2)
     names = BROKERS[:brokers]
     sensor = made.join("s1", 101, [], names)
     made.act("s1", sensor.advertise(["slope", "rain"], 0.0))
@@ -40,10 +40,10 @@ def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
     return made
 
 
-class Story:
-    """What is published, and which subscribers should have it."""
+class Publications:
+    """The publications of a test, and which subscribers should get each."""
 
-    def __init__(self, made: MeshNetwork) -> None:
+    def __init__(self, made: BrokerNetwork) -> None:
         self.made = made
         self.due: dict[int, set[str]] = {}
 
@@ -68,74 +68,78 @@ class Story:
 
 
 @every_method
-def test_everybody_gets_what_lies_in_its_areas_and_is_urgent_enough(method: str) -> None:
-    story = Story(made := network(method))
-    story.publish_all()
+def test_subscribers_get_all_events_in_their_areas_and_of_their_levels(method: str) -> None:
+    publications = Publications(made := network(method))
+    publications.publish_all()
     made.run(20)
-    story.check()
+    publications.check()
     assert made.duplicates == 0
-    assert made.taken == set(story.due), "also what nobody wanted is in good hands"
+    assert made.acknowledged == set(publications.due), (
+        "publications without subscribers are acknowledged, too"
+    )
     assert all(len(made.cores[name]._local.pending) == 0 for name in made.alive())
 
 
 @every_method
-def test_without_custody_it_is_the_same(method: str) -> None:
-    story = Story(made := network(method))
-    story.publish_all(levels=(1, 2))
+def test_subscribers_get_the_same_events_without_custody(method: str) -> None:
+    publications = Publications(made := network(method))
+    publications.publish_all(levels=(1, 2))
     made.run(20)
-    for identity, due in story.due.items():
+    for identity, due in publications.due.items():
         assert made.receivers(identity) == due
     assert made.duplicates == 0
 
 
 @every_method
-@pytest.mark.parametrize("guest", WANTED)
-def test_who_was_away_gets_what_it_wanted_meanwhile_and_nothing_else(
-    method: str, guest: str
+@pytest.mark.parametrize("client", WANTED)
+def test_a_subscriber_that_was_away_gets_the_missed_events_of_its_interests_only(
+    method: str, client: str
 ) -> None:
-    story = Story(made := network(method))
-    story.publish_all()
+    publications = Publications(made := network(method))
+    publications.publish_all()
     made.run(10)
-    for link in list(made.links[guest].values()):
+    for link in list(made.links[client].values()):
         link.whole = False  # no node has noticed yet
-    before = set(story.due)
-    story.publish_all()
+    before = set(publications.due)
+    publications.publish_all()
     made.run(1)
     made.passed.clear()
-    made.move(guest)
+    made.move(client)
     made.run(30)
-    story.check()
+    publications.check()
     repeated = [
         message.message_id
         for _, receiver, message in made.passed
-        if receiver == guest and message.kind is Kind.PUBLISH and message.flags & REPEATED
+        if receiver == client and message.kind is Kind.PUBLISH and message.flags & REPEATED
     ]
-    assert not before.intersection(repeated), "it had these"
-    assert len(repeated) == len(set(repeated)), "in both of its areas, but sent once"
-    assert all(guest in story.due[identity] for identity in repeated)
+    assert not before.intersection(repeated), "the client had these"
+    assert len(repeated) == len(set(repeated)), "an event in both areas is sent once"
+    assert all(client in publications.due[identity] for identity in repeated)
 
 
 @methods
 @pytest.mark.parametrize("victim", ["b2", "b5"])
-def test_when_a_broker_dies_nobody_misses_anything_of_its_area(method: str, victim: str) -> None:
-    story = Story(made := network(method))
+def test_no_subscriber_misses_events_of_its_area_when_a_broker_dies(
+    method: str, victim: str
+) -> None:
+    publications = Publications(made := network(method))
     for place in PLACES[:4]:
-        story.publish("slope", 5, place)
+        publications.publish("slope", 5, place)
     made.run(0.03)
     made.kill(victim)
     for place in PLACES[4:]:
-        story.publish("slope", 4, place)
+        publications.publish("slope", 4, place)
     made.run(130)
-    story.check()
-    assert made.taken == set(story.due)
+    publications.check()
+    assert made.acknowledged == set(publications.due)
 
 
 @every_method
-def test_an_interest_that_is_taken_back_leaves_others_of_its_topic_alone(method: str) -> None:
+def test_an_interest_that_is_unsubscribed_leaves_others_of_its_topic_unchanged(method: str) -> None:
     made = network(method)
-    home = next(iter(made.links["c5"]))
+    broker = next(iter(made.links["c5"]))
     gone = Message(Kind.UNSUBSCRIBE, topic=Interest("slope", WEST).text)
-    made.act(home, made.cores[home].on_message("c5", gone, made.now))
+    made.act(broker, made.cores[broker].on_message("c5", gone, made.now))
     made.run(5)
     west, both = (made.publish("s1", n, "slope", 5, (x, 5)) for n, x in ((1, 5), (2, 50)))
     made.run(10)

@@ -21,7 +21,9 @@ def calls(calling: Probes, peers: list[str], count: int) -> list[tuple[float, st
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5))
-def test_the_lost_are_called_in_turn_ever_more_seldom_without_end(seed: int, lost: int) -> None:
+def test_lost_peers_are_called_in_turn_with_growing_pauses_without_end(
+    seed: int, lost: int
+) -> None:
     calling = Probes(Random(seed))
     calling.begin(now=100.0)
     peers = [f"b{number}" for number in range(lost)]
@@ -36,7 +38,7 @@ def test_the_lost_are_called_in_turn_ever_more_seldom_without_end(seed: int, los
 
 
 @given(st.integers(0, 2**32))
-def test_when_another_one_is_lost_pauses_are_short_again(seed: int) -> None:
+def test_pauses_are_short_again_when_another_peer_is_lost(seed: int) -> None:
     calling = Probes(Random(seed))
     calling.begin(0.0)
     (*_, (now, _)) = calls(calling, ["b1"], 9)
@@ -47,7 +49,7 @@ def test_when_another_one_is_lost_pauses_are_short_again(seed: int) -> None:
     assert calling.is_due(due)
 
 
-def test_with_nobody_left_to_call_it_ends() -> None:
+def test_calls_end_when_no_peer_is_left_to_call() -> None:
     calling = Probes(Random(1))
     assert calling.next_deadline() is None
     calling.begin(0.0)

@@ -1,4 +1,4 @@
-"""What a broker retains for subscribers that missed it, and how clients catch up from it."""
+"""Publications that a broker retains for subscribers that missed them, and how its clients catch up."""
 
 from nodes.overlay.broker.partition import UNNOTICED_S, LostPeers
 from nodes.overlay.broker.recovery import CATCH_UP_S, LATER_S, LEAST_S, OVERHEAD, CatchUp, Retained
@@ -31,7 +31,7 @@ def ids(messages: list[Message]) -> list[int]:
     return [message.message_id for message in messages]
 
 
-def test_what_is_missing_comes_as_a_repetition_without_routing_and_a_hop_older() -> None:
+def test_missing_publications_are_resent_as_repetitions_without_routing_and_one_hop_older() -> None:
     retained = Retained(600)
     for number in (1, 2, 3):
         retained.add(publication(number), 0)
@@ -63,13 +63,13 @@ def test_the_memory_is_bounded_in_bytes_and_forgets_the_oldest() -> None:
     assert ids(retained.missing(A, Digest(), 50)) == [47, 48, 49]
 
 
-def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
+def test_a_client_that_catches_up_is_sent_each_publication_once() -> None:
     retained = Retained(600)
     catch_up = CatchUp(retained)
-    words = digest.encode([1])
+    client_digest = digest.encode([1])
     for number in (1, 2):
         retained.add(publication(number), 0)
-    catch_up.begin("c1", A, "a", words, 0)
+    catch_up.begin("c1", A, "a", client_digest, 0)
     (missing,) = catch_up.missing("c1", "a", 0)
     assert missing.message_id == 2
     catch_up.sent("c1", missing)
@@ -82,7 +82,7 @@ def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
     assert catch_up.clients("a", CATCH_UP_S) == []
 
 
-def test_who_catches_up_on_two_areas_is_sent_what_lies_in_both_once() -> None:
+def test_a_client_that_catches_up_on_overlapping_areas_is_sent_each_event_once() -> None:
     retained = Retained(600)
     catch_up = CatchUp(retained)
     low, high = (Interest("a", Box((left,), (left + 6,))) for left in (0, 4))
@@ -100,12 +100,12 @@ def test_who_catches_up_on_two_areas_is_sent_what_lies_in_both_once() -> None:
     assert catch_up.lacking(publication(11, place=(11,)), 1) == []
 
 
-def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
+def test_publishers_are_asked_several_times_but_not_for_known_publications() -> None:
     retained = Retained(600)
     catch_up = CatchUp(retained)
     retained.add(publication(1), 0)
-    words = digest.encode([2])
-    catch_up.begin("c1", A, "a", words, 0)
+    client_digest = digest.encode([2])
+    catch_up.begin("c1", A, "a", client_digest, 0)
     moments = []
     while (moment := catch_up.next_deadline()) is not None:
         moments.append(moment)
@@ -120,7 +120,7 @@ def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
     assert catch_up.next_deadline() is None
 
 
-def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> None:
+def test_many_clients_that_reconnect_at_once_share_one_request() -> None:
     catch_up = CatchUp(Retained(600))
     for number in range(20):
         catch_up.begin(f"c{number}", A, "a", b"", number / 20)
@@ -131,7 +131,7 @@ def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> Non
     assert catch_up.next_deadline() == LEAST_S
 
 
-def test_a_question_that_could_not_be_asked_yet_holds_none_back() -> None:
+def test_a_request_that_cannot_be_sent_yet_does_not_delay_the_next_one() -> None:
     catch_up = CatchUp(Retained(600))
     catch_up.begin("c1", A, "a", b"", 0)
     assert list(catch_up.due(0)) == ["a"]  # but its own subscription is not yet confirmed
@@ -139,7 +139,7 @@ def test_a_question_that_could_not_be_asked_yet_holds_none_back() -> None:
     assert catch_up.next_deadline() == 0.01
 
 
-def test_what_own_guests_have_published_can_be_published_again() -> None:
+def test_publications_of_own_clients_can_be_published_again() -> None:
     retained = Retained(600)
     retained.add(publication(1), 10, own=True)
     retained.add(publication(2), 20, own=True)
@@ -148,7 +148,7 @@ def test_what_own_guests_have_published_can_be_published_again() -> None:
     assert (again.message_id, again.flags, again.routing) == (2, CUSTODY, b"")
 
 
-def test_who_is_found_again_makes_a_broker_look_back_to_before_it_was_lost() -> None:
+def test_a_peer_that_is_reached_again_makes_a_broker_look_back_to_before_it_was_lost() -> None:
     lost = LostPeers()
     assert not lost.on_reached("b2", 1.0)
     assert lost.add("b2", 100.0)
@@ -164,5 +164,5 @@ def test_who_is_found_again_makes_a_broker_look_back_to_before_it_was_lost() -> 
     assert lost.due(112.0) == 100.0 - UNNOTICED_S
     assert lost.next_deadline() is None
     lost.cut_off(200.0)
-    assert lost.on_reached("b2", 210.0), "whoever it is"
+    assert lost.on_reached("b2", 210.0), "any peer counts"
     assert lost.due(210.0) == 200.0 - UNNOTICED_S

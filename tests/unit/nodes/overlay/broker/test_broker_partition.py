@@ -1,12 +1,12 @@
-"""How soon brokers form one graph again after a partition, and what a broker may claim that reaches no other."""
+"""How soon brokers form one graph again after a partition, and what an isolated broker may acknowledge."""
 
 from collections.abc import Callable
 
 import pytest
 
-from mesh_network import MeshNetwork
 from nodes.overlay.methods import TOPIC_METHODS
-from overlay_network import actual_links, expected_links
+from support.overlays.broker_network import BrokerNetwork
+from support.overlays.overlay_network import actual_links, expected_links
 
 BROKERS = [f"b{number}" for number in range(1, 9)]
 SEEDS = BROKERS[:3]
@@ -16,13 +16,13 @@ RETAIN_S = 60.0
 methods = pytest.mark.parametrize("method", sorted(TOPIC_METHODS))
 
 
-def is_one_graph(network: MeshNetwork) -> bool:
+def is_one_graph(network: BrokerNetwork) -> bool:
     nodes = [network.cores[name]._node.graph for name in network.alive()]
     settled = all(node.peer(key).settled for node in nodes for key in node.own_keys())
     return settled and actual_links(nodes) == expected_links(nodes)
 
 
-def one_graph_soon(network: MeshNetwork) -> bool:
+def one_graph_soon(network: BrokerNetwork) -> bool:
     for _ in range(SOON_S):
         network.run(1)
         if is_one_graph(network):
@@ -30,50 +30,52 @@ def one_graph_soon(network: MeshNetwork) -> bool:
     return False
 
 
-def standing(method: str, homes: list[str] = BROKERS) -> MeshNetwork:
-    """Eight brokers with a subscriber at each of these, after so long that nothing changes any more."""
-    network = MeshNetwork(method, 1, len(BROKERS), {"retain_s": RETAIN_S})
-    for number, home in enumerate(homes):
-        network.join(f"c{number}", 111 + number, ["slope"], [home])
+def settled_network(method: str, brokers: list[str] = BROKERS) -> BrokerNetwork:
+    """Eight brokers with a subscriber at each of `brokers`, after so long that nothing changes any more."""
+    network = BrokerNetwork(method, 1, len(BROKERS), {"retain_s": RETAIN_S})
+    for number, broker in enumerate(brokers):
+        network.join(f"c{number}", 111 + number, ["slope"], [broker])
     network.run(150)
     assert is_one_graph(network)
     return network
 
 
-def isolate(network: MeshNetwork) -> None:
+def isolate(network: BrokerNetwork) -> None:
     network.isolate("b6")
 
 
-def halve(network: MeshNetwork) -> None:
+def halve(network: BrokerNetwork) -> None:
     network.split(*BROKERS[::2])
 
 
 @methods
 @pytest.mark.parametrize("part", [isolate, halve])
-def test_graphs_that_grew_apart_are_one_soon_after_they_can_reach_each_other(
-    method: str, part: Callable[[MeshNetwork], None]
+def test_separated_graphs_merge_soon_after_they_can_reach_each_other(
+    method: str, part: Callable[[BrokerNetwork], None]
 ) -> None:
-    network = standing(method)
+    network = settled_network(method)
     part(network)
     network.run(18)
     assert not is_one_graph(network)
     network.isolated.clear()
-    network.beyond.clear()
+    network.split_off.clear()
     assert one_graph_soon(network)
 
 
 @pytest.mark.parametrize("part", [isolate, halve])
-def test_also_after_a_long_time(part: Callable[[MeshNetwork], None]) -> None:
-    network = standing("sg-tbps")
+def test_separated_graphs_merge_also_after_a_long_partition(
+    part: Callable[[BrokerNetwork], None],
+) -> None:
+    network = settled_network("sg-tbps")
     part(network)
     network.run(RETAIN_S - 5)
     network.isolated.clear()
-    network.beyond.clear()
+    network.split_off.clear()
     assert one_graph_soon(network)
 
 
-def test_a_broker_that_has_lost_everybody_never_ceases_to_call() -> None:
-    network = standing("sg-tbps")
+def test_a_broker_that_has_lost_all_others_never_stops_calling_them() -> None:
+    network = settled_network("sg-tbps")
     network.isolate("b6")
     network.run(5 * RETAIN_S)
     network.isolated.clear()
@@ -81,8 +83,8 @@ def test_a_broker_that_has_lost_everybody_never_ceases_to_call() -> None:
 
 
 @methods
-def test_seeds_that_crashed_all_at_once_are_no_island_when_they_are_back(method: str) -> None:
-    network = standing(method)
+def test_seeds_that_crashed_together_rejoin_the_graph_after_their_restart(method: str) -> None:
+    network = settled_network(method)
     for seed in SEEDS:
         network.kill(seed)
     network.run(10)
@@ -92,8 +94,8 @@ def test_seeds_that_crashed_all_at_once_are_no_island_when_they_are_back(method:
 
 
 @methods
-def test_while_all_seeds_are_down_who_begins_anew_finds_the_others(method: str) -> None:
-    network = standing(method)
+def test_a_restarted_broker_finds_the_others_while_all_seeds_are_down(method: str) -> None:
+    network = settled_network(method)
     for seed in SEEDS:
         network.kill(seed)
     network.run(20)
@@ -105,8 +107,8 @@ def test_while_all_seeds_are_down_who_begins_anew_finds_the_others(method: str) 
     assert network.cores["b5"].ready
 
 
-def test_also_through_brokers_that_have_no_guests_themselves() -> None:
-    network = standing("sg-tbps", homes=["b4", "b8"])
+def test_a_restarted_broker_finds_the_others_also_through_brokers_without_clients() -> None:
+    network = settled_network("sg-tbps", brokers=["b4", "b8"])
     for seed in SEEDS:
         network.kill(seed)
     network.run(20)
@@ -116,9 +118,9 @@ def test_also_through_brokers_that_have_no_guests_themselves() -> None:
     assert one_graph_soon(network)
 
 
-def cut_off_home(method: str) -> MeshNetwork:
+def with_isolated_broker(method: str) -> BrokerNetwork:
     """A sensor and a subscriber at an isolated broker; another subscriber elsewhere."""
-    network = MeshNetwork(method, 1, 5, {"retain_s": RETAIN_S})
+    network = BrokerNetwork(method, 1, 5, {"retain_s": RETAIN_S})
     sensor = network.join("s1", 101, [], ["b4"])
     network.act("s1", sensor.advertise(["slope"], 0.0))
     network.join("near", 111, ["slope"], ["b4"])
@@ -130,31 +132,35 @@ def cut_off_home(method: str) -> MeshNetwork:
 
 
 @methods
-def test_guests_of_a_broker_that_is_cut_off_are_served_at_once_but_taken_waits(method: str) -> None:
-    network = cut_off_home(method)
+def test_clients_of_an_isolated_broker_are_served_at_once_but_the_acknowledgement_waits(
+    method: str,
+) -> None:
+    network = with_isolated_broker(method)
     identity = network.publish("s1", 1, "slope")
     network.run(1)
     assert network.receivers(identity) == {"near"}
     network.run(20)
-    assert identity not in network.taken
+    assert identity not in network.acknowledged
     network.isolated.clear()
     network.run(SOON_S)
     assert network.receivers(identity) == {"near", "far"}
-    assert identity in network.taken
+    assert identity in network.acknowledged
     assert set(network.delivered.values()) == {1}
 
 
 @methods
-def test_the_only_survivor_says_taken_when_nobody_would_remember_any_more(method: str) -> None:
-    network = cut_off_home(method)
+def test_an_isolated_broker_acknowledges_once_the_others_would_retain_nothing_any_more(
+    method: str,
+) -> None:
+    network = with_isolated_broker(method)
     first = network.publish("s1", 1, "slope")
     network.run(RETAIN_S + 1)
-    assert first in network.taken
+    assert first in network.acknowledged
     second = network.publish("s1", 2, "slope")
     network.run(1)
-    assert second in network.taken, "from now on it is the whole overlay"
+    assert second in network.acknowledged, "from now on it is the whole overlay"
     assert network.receivers(second) == {"near"}
     network.isolated.clear()
     network.run(SOON_S)
-    assert network.receivers(second) == {"near", "far"}, "it is remembered still"
+    assert network.receivers(second) == {"near", "far"}, "it is still retained"
     assert not [note for _, note in network.notes if note.event == "given-up"]

@@ -38,7 +38,7 @@ def opened(
     return pending
 
 
-def test_a_copy_with_no_consequence_is_answered_at_once() -> None:
+def test_a_copy_that_is_not_forwarded_is_acknowledged_at_once() -> None:
     acks = PendingAcks(ME, KEEP_S)
     opened(acks)
     assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication()))]
@@ -47,7 +47,7 @@ def test_a_copy_with_no_consequence_is_answered_at_once() -> None:
     assert acks.close(nothing_held) == []
 
 
-def test_a_copy_is_answered_when_all_to_whom_it_went_have_answered() -> None:
+def test_a_copy_is_acknowledged_when_all_its_receivers_have_acknowledged() -> None:
     acks = PendingAcks(ME, KEEP_S)
     pending = opened(acks)
     onward = {"b3": publication(routing=b"x"), "c1": publication()}
@@ -72,23 +72,23 @@ def test_two_brokers_that_send_each_other_the_same_publication_do_not_wait_for_e
     assert len(acks) == 1
 
 
-def test_what_a_guest_published_is_published_again_for_the_guest_or_for_nobody() -> None:
+def test_find_for_client_returns_the_clients_own_publication_or_one_without_a_client() -> None:
     acks = PendingAcks(ME, KEEP_S)
     opened(acks, "b2", publication(routing=b"back"))
     assert acks.find(7) is not None
     assert acks.find_for_client(7, "s1") is None
-    nobodys = opened(acks, None)
-    assert acks.find_for_client(7, "s1") is nobodys
+    of_no_client = opened(acks, None)
+    assert acks.find_for_client(7, "s1") is of_no_client
     onward = publication(routing=b"to b2")
     assert not acks.awaits(copy_of("b2", onward))
-    acks.sent(nobodys, "b2", onward, 0.0)
+    acks.sent(of_no_client, "b2", onward, 0.0)
     assert acks.awaits(copy_of("b2", onward))
-    guests = opened(acks, "s1")
-    assert acks.find_for_client(7, "s1") is guests
-    assert acks.find_for_client(7, "s2") is nobodys
+    of_client = opened(acks, "s1")
+    assert acks.find_for_client(7, "s1") is of_client
+    assert acks.find_for_client(7, "s2") is of_no_client
 
 
-def test_what_is_held_is_not_answered() -> None:
+def test_held_publications_are_not_acknowledged() -> None:
     acks = PendingAcks(ME, KEEP_S)
     pending = opened(acks)
     held = {pending.message_id}
@@ -105,7 +105,7 @@ def test_what_is_held_is_not_answered() -> None:
     assert len(acks.close(nothing_held)) == 1
 
 
-def test_after_a_break_what_was_sent_before_it_is_sent_again_once() -> None:
+def test_copies_sent_before_a_link_broke_are_sent_again_once() -> None:
     acks = PendingAcks(ME, KEEP_S)
     pending = opened(acks)
     before, meanwhile = publication(routing=b"x"), publication(routing=b"y")
@@ -117,7 +117,7 @@ def test_after_a_break_what_was_sent_before_it_is_sent_again_once() -> None:
     assert acks.on_link_up("b3", 3.0) == []
 
 
-def test_who_is_gone_is_neither_waited_for_nor_answered() -> None:
+def test_a_lost_peer_is_neither_waited_for_nor_acknowledged() -> None:
     acks = PendingAcks(ME, KEEP_S)
     from_lost, to_lost = opened(acks, "b3"), opened(acks, "b2")
     message = publication(routing=b"x")
@@ -131,7 +131,7 @@ def test_who_is_gone_is_neither_waited_for_nor_answered() -> None:
     assert len(acks) == 0
 
 
-def test_a_copy_that_nobody_answers_is_sent_again_ever_more_rarely_and_then_given_up() -> None:
+def test_an_unacknowledged_copy_is_sent_again_with_growing_pauses_and_then_given_up() -> None:
     acks = PendingAcks(ME, KEEP_S)
     pending = opened(acks)
     message = publication(routing=b"x")
@@ -146,11 +146,11 @@ def test_a_copy_that_nobody_answers_is_sent_again_ever_more_rarely_and_then_give
             break
     assert moments == [RESEND_S, 3 * RESEND_S, 7 * RESEND_S]
     assert (now, due.given_up) == (KEEP_S, (pending.message_id,))
-    assert acks.close(nothing_held) == [], "whoever passed it on keeps it"
+    assert acks.close(nothing_held) == [], "the broker that forwarded it keeps it"
     assert len(acks) == 0
 
 
-def test_without_room_no_duty_is_taken_on_and_closing_makes_room() -> None:
+def test_a_full_table_opens_no_acknowledgement_until_another_is_closed() -> None:
     acks = PendingAcks(ME, KEEP_S, max_bytes=2 * OVERHEAD + 10)
     first = opened(acks, "b2", publication(1, payload=b"12345"))
     acks.sent(first, "b3", publication(1, b"x"), 0.0)
@@ -161,7 +161,7 @@ def test_without_room_no_duty_is_taken_on_and_closing_makes_room() -> None:
     assert acks.open("b2", publication(2, payload=b"12345"), 0.0) is not None
 
 
-def test_only_so_many_answered_copies_are_remembered() -> None:
+def test_a_limited_number_of_acknowledged_copies_is_remembered() -> None:
     acks = PendingAcks(ME, KEEP_S)
     for number in range(MAX_CLOSED + 1):
         opened(acks, "b2", publication(number))
@@ -181,11 +181,11 @@ steps = st.lists(
 
 
 @given(steps)
-def test_whatever_happens_bytes_are_counted_and_the_end_leaves_nothing(
-    story: list[tuple[str, str, int]],
+def test_any_sequence_of_events_keeps_the_byte_count_and_ends_empty(
+    operations: list[tuple[str, str, int]],
 ) -> None:
     acks = PendingAcks(ME, KEEP_S)
-    for now, (what, peer, number) in enumerate(story):
+    for now, (what, peer, number) in enumerate(operations):
         message = publication(number, routing=bytes([number]))
         match what:
             case "open" if not acks.is_open(copy_of(peer, message)):
@@ -204,13 +204,13 @@ def test_whatever_happens_bytes_are_counted_and_the_end_leaves_nothing(
                 acks.due(now)
         acks.close(nothing_held)
         assert acks.bytes >= len(acks) * OVERHEAD
-    acks.due(len(story) + KEEP_S)
+    acks.due(len(operations) + KEEP_S)
     assert len(acks) == 0
     assert acks.bytes == 0
     assert acks.next_deadline() is None
 
 
-def test_what_is_sent_before_a_duty_begins_does_not_end_it() -> None:
+def test_a_held_acknowledgement_is_not_found_before_its_release() -> None:
     acks = PendingAcks(ME, KEEP_S)
     waits = opened(acks, "s1")
     acks.hold(waits, inf)

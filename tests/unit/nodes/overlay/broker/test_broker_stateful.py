@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-from mesh_stories import MeshStories
+from support.overlays.broker_operations import BrokerOperations
 
-TestMeshStories = MeshStories.TestCase
-TestMeshStories.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
+TestBrokerOperations = BrokerOperations.TestCase
+TestBrokerOperations.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)

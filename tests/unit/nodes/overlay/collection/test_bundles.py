@@ -26,14 +26,14 @@ def never(topic: str, there: Container[int], since: float, until: float, now: fl
     return False
 
 
-def test_nothing_waits_if_nobody_is_expected() -> None:
+def test_no_reading_waits_if_no_other_is_expected() -> None:
     bundles = Bundles(9, 1.0, never)
     bundles.add(2, reading(1), 0.0)
     assert bundles.leaving(0.0) == [(2, reading(1))]
     assert not bundles
 
 
-def test_those_to_one_node_leave_together_when_the_first_one_s_time_is_over() -> None:
+def test_readings_to_one_node_leave_together_when_the_first_one_has_waited_long_enough() -> None:
     bundles = Bundles(9, 1.0, always)
     bundles.add(2, reading(1), 0.0)
     bundles.add(2, reading(2), 0.9)
@@ -53,7 +53,7 @@ def test_topics_are_not_joined_with_each_other() -> None:
     assert [message.kind for _, message in bundles.leaving(1.0)] == [Kind.PUBLISH] * 2
 
 
-def test_who_is_there_is_not_expected() -> None:
+def test_a_reading_that_has_arrived_is_not_expected() -> None:
     bundles = Bundles(9, 1.0, lambda topic, there, since, until, now: not {1, 2} <= set(there))  # type: ignore[call-overload]
     bundles.add(2, reading(1), 0.0)
     assert bundles.leaving(0.1) == []
@@ -61,7 +61,7 @@ def test_who_is_there_is_not_expected() -> None:
     assert len(bundles.leaving(0.2)) == 1
 
 
-def test_what_was_for_a_dead_node_comes_back() -> None:
+def test_readings_for_a_dead_node_are_returned() -> None:
     bundles = Bundles(9, 1.0, always)
     bundles.add(2, reading(1), 0.0)
     bundles.add(3, reading(2), 0.0)

@@ -5,13 +5,13 @@ from math import inf
 
 import pytest
 
-from collection_network import SENSORS, TOPIC, CollectionNetwork
-from collection_oracle import expected_hops
 from nodes.overlay.collection.rules import Way
 from nodes.overlay.topics.base import Refuse
 from nodes.parameters import ParameterError
 from nodes.protocol.joined import join, split
 from nodes.protocol.wire import CUSTODY, Kind, Message, message_id
+from support.overlays.collection_network import SENSORS, TOPIC, CollectionNetwork
+from support.overlays.collection_oracle import expected_hops
 
 PERIODS = {number: 1.0 + (number * 7) % 4 for number in range(1, 11)}  # 1 to 4 s
 WAYS = [way.value for way in Way]
@@ -74,7 +74,7 @@ def test_with_aggregation_a_broker_sends_fewer_messages_than_readings_pass_throu
     assert numbers[True] < 0.75 * numbers[False]
 
 
-def test_all_that_is_of_one_time_leaves_a_broker_as_one_message() -> None:
+def test_all_readings_of_one_time_leave_a_broker_as_one_message() -> None:
     """Kawakami 2016: with aggregation a node sends at most one message a unit of time."""
     network = collected(wait_s=0.9)
     network.play(PERIODS, 12)
@@ -140,7 +140,7 @@ def test_pulling_costs_each_publisher_one_question_and_one_answer() -> None:
     assert sorted(answers) == sorted(PERIODS)
 
 
-def test_a_publisher_stops_when_nobody_collects_any_more() -> None:
+def test_a_publisher_stops_when_no_collector_is_left() -> None:
     network = collected()
     network.act(0, network.nodes[0].unsubscribe(TOPIC, network.now))
     network.run(20)
@@ -149,7 +149,7 @@ def test_a_publisher_stops_when_nobody_collects_any_more() -> None:
     assert network.readings_sent() == []
 
 
-def test_what_waits_at_a_broker_that_leaves_is_passed_on_first() -> None:
+def test_a_broker_that_leaves_first_forwards_its_waiting_readings() -> None:
     network = collected(wait_s=30.0)
     network.play(PERIODS, 12)
     readings = [network.publish(number) for number in PERIODS]
@@ -162,7 +162,7 @@ def test_what_waits_at_a_broker_that_leaves_is_passed_on_first() -> None:
     assert all(network.nodes[number].left for number in PERIODS)
 
 
-def test_what_waits_for_a_broker_that_dies_takes_another_way() -> None:
+def test_readings_that_wait_for_a_dead_broker_take_another_path() -> None:
     network = collected(wait_s=3.0)
     network.play(PERIODS, 12)
     publishers = {number: network.publish(number) for number in PERIODS}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from collection_oracle import expected_hops
 from nodes.overlay.collection.rules import Way
-from small_collection import LEARNT_S, PERIODS, READINGS, TOPIC, collection_file
+from support.overlays.collection_oracle import expected_hops
+from support.overlays.small_collection import LEARNT_S, PERIODS, READINGS, TOPIC, collection_file
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.play import PlayResult, play
@@ -78,7 +78,7 @@ def test_readings_are_seen_joined_and_the_alert_alone(tmp_path: Path) -> None:
     assert {joined for priority, joined in publications if priority == 5} == {1}
 
 
-def test_what_is_told_of_waiting_is_what_came_and_what_it_cost() -> None:
+def test_the_reported_waits_agree_with_the_deliveries_and_their_cost() -> None:
     small = {"longest_s": 3, "measured_s": 12}
     at_once, patient = (
         measure_waiting(seed=3, trial=0, wait_ms=wait_ms, **small) for wait_ms in (0, 1000)

@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from collection_network import TOPIC, CollectionNetwork
-from mesh_network import MeshNetwork
 from nodes.overlay.collection.rules import Way
+from support.overlays.broker_network import BrokerNetwork
+from support.overlays.collection_network import TOPIC, CollectionNetwork
 
 BROKERS = range(1, 8)
 brokers = st.sampled_from(BROKERS)
@@ -100,20 +100,20 @@ class Changes(RuleBasedStateMachine):
 
 
 class Crashes(RuleBasedStateMachine):
-    """Whole brokers with clients on links that break: after any crash, readings of living sensors go on arriving."""
+    """Whole brokers with clients on links that break: after any crash, readings of running sensors go on arriving."""
 
     names = tuple(f"b{number}" for number in range(1, 7))
 
     @initialize(seed=st.integers(0, 2**32), parameters=how)
     def begin(self, seed: int, parameters: dict[str, object]) -> None:
         self.random = Random(seed)
-        self.network = MeshNetwork("collection", seed, len(self.names), parameters)
+        self.network = BrokerNetwork("collection", seed, len(self.names), parameters)
         self.counter = 0
         self.alerts: set[int] = set()
         self.sensors = [f"s{number}" for number in range(4)]
         for number, name in enumerate(self.sensors):
-            homes = self.random.sample(self.names, len(self.names))
-            sensor = self.network.join(name, 101 + number, [], homes)
+            brokers = self.random.sample(self.names, len(self.names))
+            sensor = self.network.join(name, 101 + number, [], brokers)
             self.network.act(name, sensor.advertise([TOPIC], 0.0))
         self.network.join("collector", 111, [TOPIC], [self.names[-1], *self.names[:-1]])
         self.network.run(20)

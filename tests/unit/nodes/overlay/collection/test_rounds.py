@@ -1,9 +1,9 @@
 """Questions of a collector at one node: it answers the first sender of a question, once all answers are there."""
 
-from collection_network import CollectionNetwork
 from nodes.overlay.collection.pulling import Rounds
 from nodes.protocol.collection_messages import Answer, routing_section
 from nodes.protocol.wire import Kind, Message
+from support.overlays.collection_network import CollectionNetwork
 
 QUESTION = Answer(collector=0, question=7)
 
@@ -12,7 +12,7 @@ def reading(number: int) -> Message:
     return Message(Kind.PUBLISH, 1, message_id=number, topic="water")
 
 
-def test_a_question_is_answered_when_all_have_answered_to_whom_it_was_passed_on() -> None:
+def test_a_question_is_answered_when_all_its_receivers_have_answered() -> None:
     rounds = Rounds(wait_s=2.0)
     rounds.record(QUESTION, 5, now=1.0)
     rounds.asked(QUESTION, [reading(1)])
@@ -23,7 +23,7 @@ def test_a_question_is_answered_when_all_have_answered_to_whom_it_was_passed_on(
     assert (question, one.asker, one.readings) == (QUESTION, 5, [reading(1), reading(2)])
 
 
-def test_who_does_not_answer_in_time_is_not_waited_for_and_what_comes_later_goes_on() -> None:
+def test_a_node_that_does_not_answer_in_time_is_skipped_and_its_late_answer_forwarded() -> None:
     rounds = Rounds(wait_s=2.0)
     rounds.record(QUESTION, 5, now=1.0)
     rounds.asked(QUESTION, [])
@@ -33,7 +33,7 @@ def test_who_does_not_answer_in_time_is_not_waited_for_and_what_comes_later_goes
     assert rounds.answered(QUESTION, 6, [reading(2)]) == 5
 
 
-def test_who_only_passes_a_question_on_answers_the_one_who_brought_it_and_no_later_one() -> None:
+def test_a_node_that_only_forwards_a_question_answers_its_first_sender_only() -> None:
     rounds = Rounds(wait_s=2.0)
     rounds.record(QUESTION, 5, now=1.0)
     rounds.passed_on(QUESTION, 6)
@@ -61,7 +61,7 @@ def test_no_answer_goes_in_circles_while_brokers_begin_and_change_keys() -> None
     assert max(message.hops for message in sent if routing_section(message)) <= 8
 
 
-def test_what_is_kept_for_the_question_is_sent_when_the_broker_begins_to_collect_itself() -> None:
+def test_readings_kept_for_a_question_are_sent_when_the_broker_begins_to_collect_itself() -> None:
     network = CollectionNetwork(1, {"way": "pull", "wait_s": 2.0}, slowest=0.02)
     for number in range(3):
         network.start(number)

@@ -144,7 +144,7 @@ def shared(vector: str, other: str) -> int:
 
 
 @given(collections([Lists.LINE]))
-def test_chain_passes_everybody_who_is_nearer_on_a_line(collection: Collection) -> None:
+def test_chain_passes_every_nearer_publisher_on_a_line(collection: Collection) -> None:
     publishers, goal = collection.publishers, collection.goal
     for at, start in enumerate(publishers):
         stops = path(Rule(Method.CHAIN), start, goal, collection.links)

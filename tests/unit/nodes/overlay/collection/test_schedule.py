@@ -40,7 +40,7 @@ def test_a_lost_reading_is_no_new_period() -> None:
     assert schedule.steady_period(6.0) == 1.0
 
 
-def test_one_that_is_due_in_the_time_is_expected_and_one_that_is_there_is_not() -> None:
+def test_a_reading_due_within_the_wait_is_expected_and_one_that_has_arrived_is_not() -> None:
     schedule = SensorSchedule()
     regular(schedule, 1, 1.0, [0.0, 1.0])
     assert schedule.expects(set(), 1.6, 2.4, 2.0)
@@ -48,13 +48,13 @@ def test_one_that_is_due_in_the_time_is_expected_and_one_that_is_there_is_not() 
     assert not schedule.expects(set(), 1.2, 1.8, 1.5)
 
 
-def test_nobody_waits_for_one_of_whom_a_single_reading_is_known() -> None:
+def test_a_sensor_with_a_single_known_reading_is_not_waited_for() -> None:
     schedule = SensorSchedule()
     schedule.record(1, 0, 0.0)
     assert not schedule.expects(set(), 0.0, 1e6, 1.0)
 
 
-def test_one_that_has_missed_a_reading_is_expected_again_a_period_later_not_all_the_time() -> None:
+def test_a_sensor_that_missed_a_reading_is_expected_again_a_period_later() -> None:
     schedule = SensorSchedule()
     regular(schedule, 1, 10.0, [0.0, 10.0])
     assert schedule.expects(set(), 19.5, 20.5, 20.0)
@@ -76,7 +76,7 @@ def test_a_silent_sensor_is_given_up(period: float, jitter: list[float], wait: f
 
 
 @given(st.lists(st.integers(0, 9000), max_size=200))
-def test_memory_is_bounded_whoever_makes_sensors_up(sensors: list[int]) -> None:
+def test_memory_is_bounded_also_with_forged_sensors(sensors: list[int]) -> None:
     schedule = SensorSchedule()
     for number, sensor in enumerate(sensors):
         schedule.record(sensor, number, float(number))

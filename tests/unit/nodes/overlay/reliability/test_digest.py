@@ -21,7 +21,7 @@ def test_the_other_side_reads_exactly_what_the_node_has(mine: list[int], others:
     assert not any(each in decoded for each in others if each not in mine)
 
 
-def test_who_has_nothing_says_nothing() -> None:
+def test_the_digest_of_no_messages_is_empty() -> None:
     assert digest.encode([]) == b""
     assert message_id(0, 0) not in digest.decode(b"")
 
@@ -39,19 +39,19 @@ def test_more_than_255_runs_of_one_origin_are_possible() -> None:
 
 @given(st.lists(ids, min_size=500, max_size=500, unique=True))
 @settings(max_examples=10, deadline=None)
-def test_if_not_all_fits_what_was_heard_of_last_is_said(mine: list[int]) -> None:
+def test_a_digest_that_cannot_hold_all_ids_lists_the_newest(mine: list[int]) -> None:
     data = digest.encode(mine)
     assert len(data) <= MAX_DIGEST_BYTES
     decoded = digest.decode(data)
-    said = [each in decoded for each in mine]
-    assert all(said[:50])
-    assert said == sorted(said, reverse=True), "no older one instead of a newer one"
+    listed = [each in decoded for each in mine]
+    assert all(listed[:50])
+    assert listed == sorted(listed, reverse=True), "no older one instead of a newer one"
 
 
 @given(st.binary(max_size=MAX_DIGEST_BYTES + 9))
 @example(b"\0" * (MAX_DIGEST_BYTES + 1))
 @example(b"\0\0\0\1\1\xff\xff\xff\xff\xff")
-def test_any_bytes_are_a_digest_or_an_error_with_a_sentence(data: bytes) -> None:
+def test_any_bytes_decode_to_a_digest_or_raise_a_wire_error(data: bytes) -> None:
     with suppress(WireError):
         assert isinstance(message_id(1, 1) in digest.decode(data), bool)
 

@@ -21,8 +21,8 @@ from nodes.protocol.wire import CUSTODY, Kind, Message, encode
 PEERS = [f"b{i}" for i in range(40)]
 
 
-def test_a_silent_peer_is_asked_twice_and_then_dead() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+def test_a_silent_peer_is_probed_twice_and_then_declared_dead() -> None:
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     heartbeats.up("b1", 0)
     assert heartbeats.next_deadline() == 5
     assert heartbeats.due(4.9) == Due()
@@ -33,8 +33,8 @@ def test_a_silent_peer_is_asked_twice_and_then_dead() -> None:
     assert heartbeats.next_deadline() is None
 
 
-def test_whatever_is_heard_is_a_sign_of_life() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+def test_any_received_message_is_a_sign_of_life() -> None:
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     heartbeats.up("b1", 0)
     heartbeats.due(5)
     heartbeats.due(10)
@@ -43,8 +43,8 @@ def test_whatever_is_heard_is_a_sign_of_life() -> None:
     assert heartbeats.due(19) == Due(ask=("b1",))
 
 
-def test_the_same_sign_told_twice_is_no_new_one() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+def test_a_sign_of_life_that_is_reported_twice_counts_once() -> None:
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     heartbeats.up("b1", 0)
     for at in (5, 10, 15):
         heartbeats.received("b1", 0)
@@ -53,7 +53,7 @@ def test_the_same_sign_told_twice_is_no_new_one() -> None:
 
 
 def test_a_link_that_is_gone_is_not_watched() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     heartbeats.up("b1", 0)
     heartbeats.down("b1")
     heartbeats.down("b1")
@@ -63,18 +63,18 @@ def test_a_link_that_is_gone_is_not_watched() -> None:
     assert heartbeats.due(100) == Due()
 
 
-def test_without_beats_nobody_is_asked() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=None))
+def test_without_heartbeats_no_peer_is_probed() -> None:
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=None))
     heartbeats.up("b1", 0)
     assert heartbeats.next_deadline() is None
     assert heartbeats.due(1e9) == Due()
     assert heartbeats.must_answer("b1", 0), (
-        "a peer that asks all the same is alive and wants to know"
+        "a peer that asks all the same is alive and waits for an answer"
     )
 
 
 def test_a_question_is_answered_unless_something_is_on_its_way_already() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     assert heartbeats.must_answer("b2", 0)
     heartbeats.up("b1", 0)
     assert heartbeats.must_answer("b1", 1)
@@ -84,14 +84,14 @@ def test_a_question_is_answered_unless_something_is_on_its_way_already() -> None
 
 
 @given(delay=st.floats(0.001, 4), asks_at=st.floats(5, 100), sent_at=st.floats(0, 100))
-def test_who_gets_no_answer_hears_something_else_after_asking(
+def test_a_node_whose_probe_is_not_answered_receives_another_message_after_it(
     delay: float, asks_at: float, sent_at: float
 ) -> None:
     """One node probes at `asks_at`, after 5 s without a message; the other sent something at `sent_at`."""
     came_at = sent_at + delay
     if asks_at - 5 < came_at <= asks_at or sent_at > asks_at + delay:
         return  # then it would not have probed; or this was sent after the probe came
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5))
     heartbeats.up("b1", 0)
     heartbeats.sent("b1", sent_at)
     assert heartbeats.must_answer("b1", asks_at + delay) or came_at > asks_at
@@ -99,14 +99,14 @@ def test_who_gets_no_answer_hears_something_else_after_asking(
 
 def test_question_answer_and_acknowledgement_are_as_large_as_their_cost_says() -> None:
     messages = [heartbeat_message(7, QUESTION), heartbeat_message(7, ANSWER)]
-    assert {message.kind for message in messages} == {Kind.BEAT}
+    assert {message.kind for message in messages} == {Kind.HEARTBEAT}
     head_and_mask = 6
     sizes = [len(encode(message)) + head_and_mask + FRAME for message in messages]
     assert sum(sizes) + FRAME == EXCHANGE_COST
 
 
-def test_with_many_links_a_peer_is_asked_later_but_dies_as_soon_after_the_first_question() -> None:
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5, beat_budget=EXCHANGE_COST))
+def test_with_many_links_a_peer_is_probed_later_but_dies_as_soon_after_the_first_probe() -> None:
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5, heartbeat_budget=EXCHANGE_COST))
     for number in range(20):
         heartbeats.up(f"b{number}", 0)
     for number in range(1, 20):
@@ -119,9 +119,9 @@ def test_with_many_links_a_peer_is_asked_later_but_dies_as_soon_after_the_first_
     )
 
 
-def crowd() -> Heartbeats:
+def twenty_links() -> Heartbeats:
     """Twenty links on which something was received at 0, so that a peer may be silent until 20."""
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5, beat_budget=EXCHANGE_COST))
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=5, heartbeat_budget=EXCHANGE_COST))
     for number in range(20):
         heartbeats.up(f"b{number}", -1)
     for number in range(20):
@@ -129,8 +129,8 @@ def crowd() -> Heartbeats:
     return heartbeats
 
 
-def test_who_owes_an_answer_is_watched_closely() -> None:
-    heartbeats = crowd()
+def test_a_peer_with_a_pending_answer_is_probed_sooner() -> None:
+    heartbeats = twenty_links()
     heartbeats.sent("b0", 1)
     heartbeats.sent("b1", 2, awaits=True)
     heartbeats.sent("b1", 4, awaits=True)
@@ -148,8 +148,8 @@ def test_a_question_and_a_publication_with_custody_are_answered() -> None:
     assert not awaits_answer(Message(Kind.OVERLAY))
 
 
-def test_who_owes_an_answer_and_says_anything_is_alive() -> None:
-    heartbeats = crowd()
+def test_any_message_of_a_peer_with_a_pending_answer_is_a_sign_of_life() -> None:
+    heartbeats = twenty_links()
     heartbeats.sent("b1", 2, awaits=True)
     heartbeats.received("b1", 6)
     assert heartbeats.due(19.9) == Due()
@@ -157,15 +157,15 @@ def test_who_owes_an_answer_and_says_anything_is_alive() -> None:
     assert "b1" in heartbeats.due(26).ask
 
 
-def test_a_sign_of_life_from_before_the_question_was_put_is_no_answer() -> None:
-    heartbeats = crowd()
+def test_a_sign_of_life_from_before_the_question_is_no_answer() -> None:
+    heartbeats = twenty_links()
     heartbeats.sent("b1", 2, awaits=True)
     heartbeats.received("b1", 1)
     assert heartbeats.due(7) == Due(ask=("b1",))
 
 
 @st.composite
-def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
+def link_events(draw: st.DrawFn) -> list[tuple[float, str, str]]:
     """Links that come, go and carry messages, in the order of time."""
     events = draw(
         st.lists(
@@ -181,19 +181,22 @@ def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
 
 
 @given(
-    stories(),
+    link_events(),
     st.floats(0.1, 20),
     st.integers(10, 1000),
     st.dictionaries(st.sampled_from(PEERS), st.floats(0, 0.99)),
 )
 @settings(deadline=None, max_examples=100)
-def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_lives(
-    story: list[tuple[float, str, str]], beat_s: float, budget: int, answering: dict[str, float]
+def test_probes_keep_to_the_budget_and_find_silent_peers_and_no_others_dead_in_time(
+    link_operations: list[tuple[float, str, str]],
+    heartbeat_s: float,
+    budget: int,
+    answering: dict[str, float],
 ) -> None:
-    """`answering`: peers that answer each probe, after this part of `beat_s`."""
-    heartbeats = Heartbeats(ReliabilitySettings(beat_s=beat_s, beat_budget=budget))
-    widest = max(beat_s, len(PEERS) * EXCHANGE_COST / budget)  # an interval at most
-    longest = widest + 2 * beat_s + 1e-6
+    """`answering`: peers that answer each probe, after this part of `heartbeat_s`."""
+    heartbeats = Heartbeats(ReliabilitySettings(heartbeat_s=heartbeat_s, heartbeat_budget=budget))
+    widest = max(heartbeat_s, len(PEERS) * EXCHANGE_COST / budget)  # an interval at most
+    longest = widest + 2 * heartbeat_s + 1e-6
     answers: list[tuple[float, str]] = []
     received: dict[str, float] = {}
     ups = questions = 0
@@ -204,7 +207,7 @@ def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_liv
         questions += len(ask)
         for peer in ask:
             if peer in answering:
-                heapq.heappush(answers, (now + answering[peer] * beat_s, peer))
+                heapq.heappush(answers, (now + answering[peer] * heartbeat_s, peer))
         for peer in dead:
             assert peer not in answering
             assert now - received.pop(peer) <= longest
@@ -226,7 +229,7 @@ def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_liv
                     heartbeats.received(peer, now)
             look(now)
 
-    for now, what, peer in story:
+    for now, what, peer in link_operations:
         pass_time(now)
         if what == "up" and peer not in received:
             ups += 1

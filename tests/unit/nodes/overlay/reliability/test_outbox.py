@@ -21,7 +21,7 @@ def message(identity: int, level: int, size: int) -> Message:
     return Message(Kind.PUBLISH, level, message_id=identity, payload=bytes(size))
 
 
-class OwedModel(RuleBasedStateMachine):
+class OutboxModel(RuleBasedStateMachine):
     """The model is a dict of messages, with the time of the last transmission and the timeout of its ACK."""
 
     def __init__(self) -> None:
@@ -33,17 +33,21 @@ class OwedModel(RuleBasedStateMachine):
         self.count = 0
 
     @rule(level=st.integers(1, 5), size=st.integers(0, 2500))
-    def a_message_is_kept_or_the_less_urgent_do_not_suffice(self, level: int, size: int) -> None:
+    def a_message_is_stored_unless_evicting_less_urgent_ones_does_not_suffice(
+        self, level: int, size: int
+    ) -> None:
         self.count += 1
         new = message(self.count, level, size)
         stored, evicted = self.pending.add(new)
         below = [each for each in self.model.values() if each.priority < level]
-        room = LIMIT - sum(map(size_of, self.model.values()))
-        assert stored == (room + sum(map(size_of, below)) >= size_of(new))
+        free = LIMIT - sum(map(size_of, self.model.values()))
+        assert stored == (free + sum(map(size_of, below)) >= size_of(new))
         expected = sorted(below, key=lambda each: (each.priority, -each.message_id))[: len(evicted)]
         assert list(evicted) == expected
         if evicted:
-            assert room + sum(map(size_of, evicted[:-1])) < size_of(new), "one too many went"
+            assert free + sum(map(size_of, evicted[:-1])) < size_of(new), (
+                "one message too many was evicted"
+            )
         for each in evicted:
             del self.model[each.message_id]
             self.again.pop(each.message_id, None)
@@ -51,13 +55,13 @@ class OwedModel(RuleBasedStateMachine):
             self.model[new.message_id] = new
 
     @rule(data=st.data())
-    def one_is_taken(self, data: st.DataObject) -> None:
+    def a_message_is_acknowledged(self, data: st.DataObject) -> None:
         identity = data.draw(st.integers(1, max(self.count, 1)))
         assert self.pending.remove(identity) == self.model.pop(identity, None)
         self.again.pop(identity, None)
 
     @rule()
-    def all_are_sent_over_a_new_link(self) -> None:
+    def all_messages_are_sent_over_a_new_link(self) -> None:
         all_of_them = self.pending.most_urgent_first()
         order = sorted(self.model.values(), key=lambda each: (-each.priority, each.message_id))
         assert all_of_them == order
@@ -89,23 +93,23 @@ class OwedModel(RuleBasedStateMachine):
         assert sum(map(size_of, self.model.values())) <= LIMIT
 
 
-TestOwedModel = OwedModel.TestCase
-TestOwedModel.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestOutboxModel = OutboxModel.TestCase
+TestOutboxModel.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.floats(0, 30)), max_size=120))
 @settings(deadline=None)
-def test_what_was_taken_lately_is_bounded_in_number_bytes_and_time(
-    story: list[tuple[int, float]],
+def test_recently_acknowledged_messages_are_bounded_in_number_bytes_and_time(
+    acknowledged: list[tuple[int, float]],
 ) -> None:
-    lately, now, taken_at = RecentlyAcknowledged(retain_s=100), 0.0, {}
-    for identity, (size, seconds) in enumerate(story):
+    recent, now, acknowledged_at = RecentlyAcknowledged(retain_s=100), 0.0, {}
+    for identity, (size, seconds) in enumerate(acknowledged):
         now += seconds
-        lately.add(message(identity, 5, size), now)
-        taken_at[identity] = now
-        newest = lately.newest(now)
+        recent.add(message(identity, 5, size), now)
+        acknowledged_at[identity] = now
+        newest = recent.newest(now)
         assert len(newest) <= MAX_REPEATED
         assert sum(map(size_of, newest)) <= MAX_REPEATED_BYTES
-        assert all(now - taken_at[each.message_id] < 100 for each in newest)
+        assert all(now - acknowledged_at[each.message_id] < 100 for each in newest)
         ids = [each.message_id for each in newest]
         assert ids == sorted(ids)

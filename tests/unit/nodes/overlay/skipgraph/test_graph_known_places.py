@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from known_graph import known_places
 from nodes.overlay.skipgraph.actions import Inserted, Moved, Removed
 from nodes.protocol.skipgraph_messages import (
     Check,
@@ -17,12 +16,18 @@ from nodes.protocol.skipgraph_messages import (
     Locate,
     Noted,
 )
-from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+from support.overlays.known_graph import known_places
+from support.overlays.overlay_network import (
+    OverlayNetwork,
+    actual_links,
+    expected_links,
+    graph_node,
+)
 
 LONG_S = 30.0
 
 
-def standing(count: int, seed: int, introducers: int = 3) -> OverlayNetwork:
+def settled_graph(count: int, seed: int, introducers: int = 3) -> OverlayNetwork:
     random = Random(seed)
     network = OverlayNetwork(seed)
     contacts = [
@@ -56,21 +61,21 @@ def state(network: OverlayNetwork) -> list[Any]:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 40])
 def test_it_is_exact_and_no_message_changes_it(count: int) -> None:
-    network = standing(count, seed=count)
+    network = settled_graph(count, seed=count)
     assert not network.passed
     assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
     before = state(network)
     network.run(LONG_S)
     assert state(network) == before
-    assert not network.told
-    said = {type(message) for _, _, message in network.passed}
-    assert not said & {Declined, Gone}
+    assert not network.reported
+    sent = {type(message) for _, _, message in network.passed}
+    assert not sent & {Declined, Gone}
     if count > 2:
-        assert {Check, Find} <= said
+        assert {Check, Find} <= sent
 
 
-def test_others_come_and_go_in_it_as_in_any_graph() -> None:
-    network = standing(40, seed=7)
+def test_nodes_join_and_leave_as_in_any_graph() -> None:
+    network = settled_graph(40, seed=7)
     random = Random("others")
     for number in range(40, 60):
         node = graph_node(network, number, random.sample(range(40), 8))
@@ -82,7 +87,7 @@ def test_others_come_and_go_in_it_as_in_any_graph() -> None:
         network.act(number, node.remove(node.own_keys()[0], network.now))
         network.run(0.01)
     network.run(60.0)
-    events = [(number, type(event)) for number, event in network.told]
+    events = [(number, type(event)) for number, event in network.reported]
     assert {number for number, kind in events if kind is Inserted} == set(range(40, 60))
     assert {number for number, kind in events if kind is Removed} == set(leaving)
     assert any(kind is Moved for _, kind in events)
@@ -92,20 +97,20 @@ def test_others_come_and_go_in_it_as_in_any_graph() -> None:
 
 def test_a_key_that_has_left_a_known_place_comes_back() -> None:
     """The numbers of its new links are above those of its old ones."""
-    network = standing(10, seed=3)
+    network = settled_graph(10, seed=3)
     node = network.nodes[4]
     (key,) = node.own_keys()
     network.act(4, node.remove(key, network.now))
     network.act(4, node.insert(key, network.now))
     network.run(60.0)
-    assert (4, Removed(key)) in network.told
-    assert (4, Inserted(key)) in network.told
+    assert (4, Removed(key)) in network.reported
+    assert (4, Inserted(key)) in network.reported
     assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
 
 
 def test_neighbours_that_leave_at_the_same_time_do_not_wait_for_each_other() -> None:
     """A question to a node that has just left is asked again as soon as the new left neighbour introduces itself."""
-    network = standing(30, seed=5, introducers=0)
+    network = settled_graph(30, seed=5, introducers=0)
     network.fastest = network.slowest = 0.02
     ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
     leaving = Random(5).sample(ring[5:25], 20)
@@ -113,13 +118,13 @@ def test_neighbours_that_leave_at_the_same_time_do_not_wait_for_each_other() -> 
         network.act(node.number, node.remove(node.own_keys()[0], network.now))
         network.run(0.01)
     network.run(0.5)
-    gone = {number for number, event in network.told if isinstance(event, Removed)}
+    gone = {number for number, event in network.reported if isinstance(event, Removed)}
     assert gone == {node.number for node in ring[5:25]}
 
 
 def test_a_question_that_comes_over_an_old_link_finds_its_way() -> None:
     """A node that has no key any more passes it to an introducer of its own, and notifies the sender."""
-    network = standing(30, seed=6)
+    network = settled_graph(30, seed=6)
     ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
     left, gone, asker = ring[3], ring[4], ring[20]
     (key,) = gone.own_keys()

@@ -12,7 +12,7 @@ from nodes.overlay.skipgraph.actions import Delivered, Inserted
 from nodes.overlay.skipgraph.multicast import parts
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
-from overlay_network import OverlayNetwork, graph_node
+from support.overlays.overlay_network import OverlayNetwork, graph_node
 
 NODES = range(1, 9)
 ANCHOR = bytes([20, 1])  # of node 1, the introducer; stays, so that there is one ring
@@ -24,7 +24,7 @@ class Changes(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 2**32), slowest=st.sampled_from([0.02, 0.3, 1.0]))
     def begin(self, seed: int, slowest: float) -> None:
-        self.network = OverlayNetwork(seed, slowest=slowest, listen=self.hear)
+        self.network = OverlayNetwork(seed, slowest=slowest, listen=self.record)
         self.inserted: set[bytes] = set()
         self.got: Counter[tuple[int, bytes]] = Counter()
         self.expected: dict[int, set[bytes]] = {}
@@ -32,7 +32,7 @@ class Changes(RuleBasedStateMachine):
             graph_node(self.network, number, [1])
         self.network.act(1, self.network.nodes[1].insert(ANCHOR, 0.0))
 
-    def hear(self, number: int, action: object) -> None:
+    def record(self, number: int, action: object) -> None:
         if isinstance(action, Inserted):
             self.inserted.add(action.key)
         elif isinstance(action, Delivered):
@@ -75,7 +75,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Let much happen at once: single steps seldom make that."""
+        """Let many operations overlap, which single rules seldom do."""
         random = Random(seed)
         for _ in range(25):
             number = random.choice(NODES)
@@ -102,7 +102,7 @@ TestChanges = Changes.TestCase
 TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
 
 
-def quiet_network(seed: int, count: int = 24) -> OverlayNetwork:
+def settled_network(seed: int, count: int = 24) -> OverlayNetwork:
     """One key a node, 0 to count - 1, in a quiet network."""
     network = OverlayNetwork(seed)
     for number in range(count):
@@ -115,14 +115,16 @@ def quiet_network(seed: int, count: int = 24) -> OverlayNetwork:
 
 @pytest.mark.parametrize("way", m.Way)
 @pytest.mark.parametrize("start", [0, 3, 11, 17, 23])
-def test_when_quiet_everybody_in_the_range_gets_it_once(way: m.Way, start: int) -> None:
-    network = quiet_network(seed=start)
-    network.told.clear()
+def test_in_a_settled_network_every_key_in_the_range_gets_the_multicast_once(
+    way: m.Way, start: int
+) -> None:
+    network = settled_network(seed=start)
+    network.reported.clear()
     network.passed.clear()
     node = network.nodes[start]
     network.act(start, node.multicast(b"\5", b"\x12", 7, b"words", network.now, way))
     network.run(1)
-    got = Counter(action.key for _, action in network.told if isinstance(action, Delivered))
+    got = Counter(action.key for _, action in network.reported if isinstance(action, Delivered))
     assert got == {bytes([number]): 1 for number in range(5, 18)}
     casts = [to for _, to, sent in network.passed if isinstance(sent, m.Multicast)]
     assert set(casts) <= set(range(5, 18)), "somebody outside the range had to pass it on"

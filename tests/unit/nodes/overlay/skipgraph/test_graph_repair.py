@@ -7,12 +7,12 @@ import pytest
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact, vector_of
-from overlay_network import (
+from support.overlays.overlay_network import (
     OverlayNetwork,
     actual_links,
     expected_links,
     graph_node,
-    tell_of_death,
+    report_death,
 )
 
 
@@ -26,7 +26,7 @@ def idle_graph(count: int, seed: int) -> OverlayNetwork:
         network.run(0.1)
     network.run(400)
     assert is_exact(network)
-    network.in_vain = lambda sender, receiver, message: tell_of_death(network, sender, receiver)
+    network.in_vain = lambda sender, receiver, message: report_death(network, sender, receiver)
     return network
 
 
@@ -53,30 +53,30 @@ def test_one_neighbour_notices_a_death_and_all_levels_are_mended_in_seconds(
     dead = Random(seed).randrange(3, 40)
     witness = neighbours(network, dead)[noticed_by]
     network.crash(dead)
-    tell_of_death(network, witness, dead)
+    report_death(network, witness, dead)
     network.run(8)
     assert is_exact(network)
 
 
 @pytest.mark.parametrize("noticed_by", ["left", "right", "above"])
-def test_also_if_the_dead_are_silent_to_all_others(noticed_by: str) -> None:
+def test_all_levels_are_repaired_also_without_reports_to_senders(noticed_by: str) -> None:
     network = idle_graph(40, 5)
     network.in_vain = lambda sender, receiver, message: None
     witness = neighbours(network, 20)[noticed_by]
     network.crash(20)
-    tell_of_death(network, witness, 20)
+    report_death(network, witness, 20)
     network.run(16)
     assert is_exact(network)
 
 
-def test_a_death_that_nobody_notices_is_found_by_the_next_check() -> None:
+def test_an_unreported_death_is_found_by_the_next_check() -> None:
     network = idle_graph(20, 6)
     network.crash(9)
     network.run(IDLE_PERIOD_S + 20)
     assert is_exact(network)
 
 
-def test_who_is_not_concerned_is_not_woken() -> None:
+def test_nodes_that_are_not_concerned_stay_idle() -> None:
     network = idle_graph(40, 7)
     network.passed.clear()
     node = graph_node(network, 40, [0], idle_period_s=IDLE_PERIOD_S)
@@ -87,7 +87,7 @@ def test_who_is_not_concerned_is_not_woken() -> None:
     assert len(checkers) < 20
 
 
-def test_a_check_says_when_the_next_one_comes() -> None:
+def test_a_check_announces_the_time_of_the_next_one() -> None:
     network = OverlayNetwork(seed=1)
     for number in range(3):
         node = graph_node(network, number, [0], idle_period_s=16)
@@ -123,12 +123,12 @@ def test_a_way_that_ends_at_a_dead_node_goes_round_the_ring() -> None:
     asker = network.nodes[2]
     assert {c.node for c in asker.peer(bytes([20])).neighbours()} == {1, 3}
     network.crash(1)
-    tell_of_death(network, 2, 1)
-    network.told.clear()
+    report_death(network, 2, 1)
+    network.reported.clear()
     ticket, actions = asker.search(bytes([5]), network.now)
     network.act(2, actions)
     network.run(0.5)
-    found = [action.contact for _, action in network.told if hasattr(action, "contact")]
+    found = [action.contact for _, action in network.reported if hasattr(action, "contact")]
     assert found == [Contact(bytes([0]), 0, 0)]
     assert ticket
 
@@ -153,7 +153,7 @@ def test_a_node_that_is_back_at_once_with_none_of_its_keys_is_passed_over() -> N
     assert is_exact(network)
 
 
-def test_who_is_left_alone_by_a_node_that_is_back_at_once_lets_it_in_again() -> None:
+def test_a_node_left_alone_by_a_restarted_neighbour_lets_it_in_again() -> None:
     """That node, which lives, was its left neighbour, too: it must not wait for a message from there to be sure."""
     network = OverlayNetwork(1, fastest=0.05, slowest=0.05)
     for number, key in enumerate((b"a", b"b")):
@@ -171,18 +171,18 @@ def test_who_is_left_alone_by_a_node_that_is_back_at_once_lets_it_in_again() -> 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_who_finds_the_place_of_its_key_behind_a_neighbour_that_began_anew_does_not_ask_without_end(
+def test_a_node_does_not_ask_a_restarted_neighbour_for_its_place_without_end(
     seed: int,
 ) -> None:
     network = OverlayNetwork(seed)
-    everybody = range(1, 9)
-    for number in everybody:
-        graph_node(network, number, everybody)
+    all_nodes = range(1, 9)
+    for number in all_nodes:
+        graph_node(network, number, all_nodes)
     for number, key in ((1, b"\x05"), (3, b"\x10")):
         network.act(number, network.nodes[number].insert(key, network.now))
         network.run(20)
     network.crash(3)
-    graph_node(network, 3, everybody)  # without its key, and no node has noticed
+    graph_node(network, 3, all_nodes)  # without its key, and no node has noticed
     before = len(network.passed)
     network.act(1, network.nodes[1].insert(b"\x1c", network.now))
     network.run(4)

@@ -6,7 +6,12 @@ from nodes.overlay.skipgraph.actions import Action, Delivered, Inserted, Removed
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, SkipGraphNode
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
-from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+from support.overlays.overlay_network import (
+    OverlayNetwork,
+    actual_links,
+    expected_links,
+    graph_node,
+)
 
 
 def ring(*keys: bytes) -> OverlayNetwork:
@@ -18,13 +23,13 @@ def ring(*keys: bytes) -> OverlayNetwork:
             network.act(number, node.insert(key, network.now))
             network.run(2)
     network.run(20)
-    network.told.clear()
+    network.reported.clear()
     network.passed.clear()
     return network
 
 
 def inserted(network: OverlayNetwork) -> list[bytes]:
-    return [action.key for _, action in network.told if isinstance(action, Inserted)]
+    return [action.key for _, action in network.reported if isinstance(action, Inserted)]
 
 
 def test_a_key_is_inserted_only_when_all_to_its_right_lead_back_to_it() -> None:
@@ -35,7 +40,7 @@ def test_a_key_is_inserted_only_when_all_to_its_right_lead_back_to_it() -> None:
         network.act(number, node.insert(key, network.now))
         network.run(1)
     right = network.nodes[3].peer(b"f").right
-    assert right.key == b"m", "it stands in the ring"
+    assert right.key == b"m", "the key is in the ring"
     assert inserted(network) == [], "but p would still go left past both of them"
     network.release()
     network.run(1)
@@ -93,10 +98,10 @@ def test_a_multicast_for_a_peer_that_has_left_finds_its_way(
         if way is m.Way.FLOOD
         else m.Multicast(b"m", b"f", 1, way, b"b", b"m", b"x", 77, b"words")
     )
-    network.told.clear()
+    network.reported.clear()
     network.act(2, node.on_message(1, part, network.now))
     network.run(3)
-    got = {action.key for _, action in network.told if isinstance(action, Delivered)}
+    got = {action.key for _, action in network.reported if isinstance(action, Delivered)}
     assert got == ({b"b", b"f", b"p", b"t"} if way is m.Way.FLOOD else {b"p", b"t"})
 
 
@@ -105,7 +110,7 @@ def test_neighbours_that_leave_at_once_all_get_out() -> None:
     for number, key in ((1, b"f"), (2, b"m"), (3, b"p")):
         network.act(number, network.nodes[number].remove(key, network.now))
     network.run(2)
-    assert {a.key for _, a in network.told if isinstance(a, Removed)} == {b"f", b"m", b"p"}
+    assert {a.key for _, a in network.reported if isinstance(a, Removed)} == {b"f", b"m", b"p"}
     network.run(20)
     nodes = list(network.nodes.values())
     assert actual_links(nodes) == expected_links(nodes)
@@ -116,7 +121,7 @@ def test_the_last_two_can_leave_at_once() -> None:
     for number, key in ((0, b"b"), (1, b"p")):
         network.act(number, network.nodes[number].remove(key, network.now))
     network.run(70)
-    assert {a.key for _, a in network.told if isinstance(a, Removed)} == {b"b", b"p"}
+    assert {a.key for _, a in network.reported if isinstance(a, Removed)} == {b"b", b"p"}
     assert all(node.next_deadline() is None for node in network.nodes.values())
 
 
@@ -126,13 +131,13 @@ def test_a_key_that_is_wanted_again_while_it_leaves_comes_back() -> None:
     network.act(1, node.remove(b"p", network.now))
     network.act(1, node.insert(b"p", network.now))
     network.run(10)
-    assert [a for _, a in network.told if isinstance(a, Inserted | Removed)] == [
+    assert [a for _, a in network.reported if isinstance(a, Inserted | Removed)] == [
         Removed(b"p"),
         Inserted(b"p"),
     ]
 
 
-def test_two_rings_that_nobody_introduced_become_one() -> None:
+def test_two_rings_that_were_not_introduced_to_each_other_merge() -> None:
     network = OverlayNetwork(seed=9)
     for number in range(6):
         node = graph_node(network, number, [number ^ 1])  # three pairs

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 from nodes.overlay.skipgraph.actions import Carried, Result
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import vector_of
-from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+from support.overlays.overlay_network import (
+    OverlayNetwork,
+    actual_links,
+    expected_links,
+    graph_node,
+)
 
 # Kita 2025, figure 4.1: key and membership vector of each node
 FIGURE = {9: "00", 21: "10", 33: "01", 48: "00", 75: "11", 99: "11"}
@@ -40,7 +45,7 @@ def test_the_search_of_the_figure_goes_from_99_over_75_to_21() -> None:
     network.run(1)
     path = [99] + [to for _, to, message in network.passed if isinstance(message, m.Seek)]
     assert path == [99, 75, 21]
-    (result,) = [action for _, action in network.told if isinstance(action, Result)]
+    (result,) = [action for _, action in network.reported if isinstance(action, Result)]
     assert (result.ticket, result.contact.key, result.hops) == (ticket, bytes([21]), 2)
 
 
@@ -59,14 +64,14 @@ def test_a_search_ends_at_the_key_or_at_the_one_before_it(seed: int, data: st.Da
         sought = data.draw(st.sampled_from(every) | st.binary(min_size=1, max_size=2))
         before = max((key for key in every if key < sought), default=every[-1])
         node = network.nodes[start]
-        network.told.clear()
+        network.reported.clear()
         network.act(start, node.search(sought, network.now)[1])
         network.act(start, node.carry(sought, b"words", network.now))
         network.run(1)
-        told = [action for _, action in network.told]
-        (result,) = [action for action in told if isinstance(action, Result)]
+        actions = [action for _, action in network.reported]
+        (result,) = [action for action in actions if isinstance(action, Result)]
         assert result.contact.key == (sought if sought in every else before)
-        assert Carried(before, start, b"words") in told
+        assert Carried(before, start, b"words") in actions
 
 
 def test_hops_between_keys_of_one_node_cost_nothing() -> None:
@@ -74,5 +79,5 @@ def test_hops_between_keys_of_one_node_cost_nothing() -> None:
     network.passed.clear()
     network.act(1, network.nodes[1].search(b"m", network.now)[1])
     assert not network.passed
-    (result,) = [action for _, action in network.told if isinstance(action, Result)]
+    (result,) = [action for _, action in network.reported if isinstance(action, Result)]
     assert (result.contact.key, result.hops) == (b"m", 0)

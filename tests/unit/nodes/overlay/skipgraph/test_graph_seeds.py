@@ -6,12 +6,12 @@ The seeds are nodes 0 to 2; every node joins through the seeds other than itself
 import pytest
 
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
-from overlay_network import (
+from support.overlays.overlay_network import (
     OverlayNetwork,
     actual_links,
     expected_links,
     graph_node,
-    tell_of_death,
+    report_death,
 )
 
 SEEDS = range(3)
@@ -20,7 +20,7 @@ SEEDS = range(3)
 def network_of(numbers: list[int], seed: int) -> OverlayNetwork:
     """Start all nodes at the same moment; shells report dead nodes to the nodes that send to them."""
     network = OverlayNetwork(seed, fastest=0.05, slowest=0.05)
-    network.in_vain = lambda sender, receiver, _: tell_of_death(network, sender, receiver)
+    network.in_vain = lambda sender, receiver, _: report_death(network, sender, receiver)
     for number in network.random.sample(numbers, len(numbers)):
         begin(network, number)
     return network
@@ -53,7 +53,7 @@ def alone(network: OverlayNetwork) -> set[int]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_fifty_that_begin_at_once_the_first_founds_the_graph_and_nobody_else(seed: int) -> None:
+def test_only_the_first_seed_founds_the_graph_when_fifty_nodes_start_at_once(seed: int) -> None:
     network = network_of(list(range(50)), seed)
     for _ in range(6):
         network.run(0.5)
@@ -62,7 +62,7 @@ def test_of_fifty_that_begin_at_once_the_first_founds_the_graph_and_nobody_else(
 
 
 @pytest.mark.parametrize("dead", [{0}, {1}, {0, 2}])
-def test_the_first_seed_that_lives_founds_it(dead: set[int]) -> None:
+def test_the_first_running_seed_founds_the_graph(dead: set[int]) -> None:
     numbers = [number for number in range(20) if number not in dead]
     network = network_of(numbers, 1)
     for _ in range(8):
@@ -73,12 +73,12 @@ def test_the_first_seed_that_lives_founds_it(dead: set[int]) -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 9])
 @pytest.mark.parametrize("noticed", [True, False])
-def test_who_crashes_and_begins_anew_gets_its_place_again(number: int, noticed: bool) -> None:
+def test_a_node_that_crashes_and_restarts_gets_its_place_again(number: int, noticed: bool) -> None:
     network = network_of(list(range(20)), 2)
     network.run(200)
     network.crash(number)
     if noticed:
-        tell_of_death(network, (number + 1) % 20, number)
+        report_death(network, (number + 1) % 20, number)
         network.run(3)
     begin(network, number)
     network.run(0.5)
@@ -86,12 +86,12 @@ def test_who_crashes_and_begins_anew_gets_its_place_again(number: int, noticed: 
     assert exact_after(network, 10)
 
 
-def test_without_any_seed_the_graph_stands_and_newcomers_wait_for_one() -> None:
+def test_without_any_seed_the_graph_stays_exact_and_new_nodes_wait_for_one() -> None:
     network = network_of(list(range(30)), 3)
     network.run(200)
     for number in SEEDS:
         network.crash(number)
-        tell_of_death(network, 10, number)
+        report_death(network, 10, number)
     assert exact_after(network, 150)
     begin(network, 40)
     network.run(30)

@@ -7,23 +7,23 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from nodes.overlay.skipgraph.node import SkipGraphNode
-from overlay_network import (
+from support.overlays.overlay_network import (
     RESTLESS_S,
     OverlayNetwork,
     actual_links,
     all_settled,
     expected_links,
     graph_node,
-    tell_of_death,
+    report_death,
 )
 
 NODES = range(1, 9)
 QUIET_S = 60.0
-QUIETS = 10  # rings that do not know each other merge by chance, which may take minutes
+MOST_QUIET_PERIODS = 10  # rings that do not know each other merge by chance, which may take minutes
 MOST_A_SECOND = 40  # messages of one key; a storm has thousands
 
 
-class Stories(RuleBasedStateMachine):
+class GraphOperations(RuleBasedStateMachine):
     """Eight nodes; every node may introduce every other."""
 
     idle_period_s = RESTLESS_S
@@ -68,7 +68,7 @@ class Stories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Let much happen at once: single steps seldom make that."""
+        """Let many operations overlap, which single rules seldom do."""
         random = Random(seed)
         for _ in range(15):
             number = random.choice(NODES)
@@ -87,7 +87,7 @@ class Stories(RuleBasedStateMachine):
             return
         self.network.loss, self.network.slowest = 0.0, 0.05
         nodes = list(self.network.nodes.values())
-        for _ in range(QUIETS):
+        for _ in range(MOST_QUIET_PERIODS):
             self.network.run(QUIET_S)
             if all_settled(nodes) and actual_links(nodes) == expected_links(nodes):
                 break
@@ -99,11 +99,11 @@ class Stories(RuleBasedStateMachine):
         assert actual_links(nodes) == expected_links(nodes)
 
 
-TestStories = Stories.TestCase
-TestStories.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+TestGraphOperations = GraphOperations.TestCase
+TestGraphOperations.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
 
 
-class IdleStories(Stories):
+class IdleGraphOperations(GraphOperations):
     """Any sequence, with nodes that become idle; shells report dead nodes to the nodes that send to them."""
 
     idle_period_s = 20.0
@@ -111,7 +111,7 @@ class IdleStories(Stories):
     @initialize(seed=st.integers(0, 2**32), loss=st.sampled_from([0.0, 0.2]))
     def begin(self, seed: int, loss: float) -> None:  # type: ignore[override]
         self.network = OverlayNetwork(seed, slowest=0.3, loss=loss)
-        self.network.in_vain = lambda sender, receiver, _: tell_of_death(
+        self.network.in_vain = lambda sender, receiver, _: report_death(
             self.network, sender, receiver
         )
 
@@ -120,5 +120,5 @@ class IdleStories(Stories):
         self.network.run(120)
 
 
-TestIdleStories = IdleStories.TestCase
-TestIdleStories.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)
+TestIdleGraphOperations = IdleGraphOperations.TestCase
+TestIdleGraphOperations.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)

@@ -9,44 +9,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.overlay.topics.contact_table import AdaptiveTable, Entry
-from table_order import Entry as Heard
-from table_order import heard_of, literally
-from testbed.converged.routing_tables import Candidates as HeardByMany
+from support.overlays.table_order import Entry as Candidate
+from support.overlays.table_order import candidates, literally
+from testbed.converged.routing_tables import Candidates as ConvergedCandidates
 from testbed.converged.routing_tables import retained
 
 OWN = 100
 
 
-def entry(heard: Heard, sticky: bool = False) -> Entry:
+def entry(candidate: Candidate, sticky: bool = False) -> Entry:
     """The same entry, identified by its key."""
-    key = bytes([OWN + heard.distance])
-    return Entry(key, key, heard.level, sticky, heard.subscribes, heard.urgent)
+    key = bytes([OWN + candidate.distance])
+    return Entry(key, key, candidate.level, sticky, candidate.subscribes, candidate.urgent)
 
 
-def filled(sticky: list[Heard], others: list[Heard], size: int) -> AdaptiveTable:
+def filled(sticky: list[Candidate], others: list[Candidate], size: int) -> AdaptiveTable:
     table = AdaptiveTable(bytes([OWN]), size)
-    for heard in sticky:
-        table.take(entry(heard, sticky=True))
-    for heard in others:
-        table.take(entry(heard))
+    for candidate in sticky:
+        table.take(entry(candidate, sticky=True))
+    for candidate in others:
+        table.take(entry(candidate))
     return table
 
 
-@given(heard_of(), st.integers(1, 10))
-def test_the_best_table_is_left(heard: tuple[list[Heard], list[Heard]], size: int) -> None:
-    sticky, others = heard
+@given(candidates(), st.integers(1, 10))
+def test_the_best_table_is_left(
+    candidate: tuple[list[Candidate], list[Candidate]], size: int
+) -> None:
+    sticky, others = candidate
     found = {each.name for each in filled(sticky, others, size)}
     assert found == {entry(each).name for each in literally(sticky, others, size)}
 
 
-@given(heard_of(), st.integers(1, 10))
-def test_it_is_the_table_of_converged_overlays(
-    heard: tuple[list[Heard], list[Heard]], size: int
+@given(candidates(), st.integers(1, 10))
+def test_the_table_equals_that_of_converged_overlays(
+    candidate: tuple[list[Candidate], list[Candidate]], size: int
 ) -> None:
-    sticky, others = heard
+    sticky, others = candidate
     row = [*sticky, *others]
     held = retained(
-        HeardByMany(
+        ConvergedCandidates(
             there=np.ones((1, len(row)), dtype=bool),
             level=np.array([[each.level for each in row]]),
             sticky=np.array([[place < len(sticky) for place in range(len(row))]]),
@@ -60,7 +62,7 @@ def test_it_is_the_table_of_converged_overlays(
     assert found == {entry(row[place]).name for place in np.flatnonzero(held)}
 
 
-def test_the_one_that_goes_is_told_and_may_be_the_newcomer() -> None:
+def test_the_table_returns_the_evicted_entry_which_may_be_the_new_one() -> None:
     table = AdaptiveTable(b"m", 2)
     assert table.take(Entry(b"n", b"n", 0, subscribes=True)) == []
     assert table.take(Entry(b"p", b"p", 0, subscribes=True)) == []
@@ -68,7 +70,7 @@ def test_the_one_that_goes_is_told_and_may_be_the_newcomer() -> None:
     assert table.take(Entry(b"o", b"o", 0, subscribes=True)) == [b"p"]
 
 
-def test_what_is_new_about_an_entry_replaces_what_was_known() -> None:
+def test_a_newer_entry_replaces_the_older_one_of_the_same_name() -> None:
     table = AdaptiveTable(b"m", 2)
     table.take(Entry(1, b"n", 0))
     table.take(Entry(1, b"n", 3, sticky=True))
@@ -78,7 +80,7 @@ def test_what_is_new_about_an_entry_replaces_what_was_known() -> None:
     assert len(table) == 0
 
 
-def test_neighbours_never_go_even_if_they_are_too_many() -> None:
+def test_neighbours_are_never_evicted_even_if_they_are_too_many() -> None:
     table = AdaptiveTable(b"m", 2)
     for name in range(4):
         assert table.take(Entry(name, bytes([name]), name, sticky=True)) == []
@@ -86,13 +88,13 @@ def test_neighbours_never_go_even_if_they_are_too_many() -> None:
     assert len(table) == 4
 
 
-def test_a_neighbour_that_comes_late_sends_others_away() -> None:
+def test_a_neighbour_that_comes_late_evicts_others() -> None:
     table = AdaptiveTable(b"m", 1)
     table.take(Entry(1, b"n", 0))
     assert table.take(Entry(2, b"z", 0, sticky=True)) == [1]
 
 
-def test_thousands_are_taken_in_quickly() -> None:
+def test_thousands_of_entries_are_added_quickly() -> None:
     random = Random(1)
     entries = [
         Entry(name, random.randbytes(8), 64 - random.getrandbits(64).bit_length(), subscribes=True)
@@ -106,6 +108,6 @@ def test_thousands_are_taken_in_quickly() -> None:
     assert len(table) == 60
 
 
-def test_a_table_of_nothing_is_refused() -> None:
+def test_a_table_of_size_0_is_refused() -> None:
     with pytest.raises(ValueError, match="table_size 0"):
         AdaptiveTable(b"m", 0)

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from nodes.protocol.skipgraph_codec import decode
-from nodes.protocol.skipgraph_messages import Multicast, Tell
+from nodes.protocol.skipgraph_messages import Multicast, Notify
 from nodes.protocol.topic_messages import is_roster_control
 from nodes.protocol.wire import Kind, Message
-from quiet_topic import TOPIC, computed, follow, quiet_topic
+from support.overlays.settled_topic import TOPIC, computed, follow, settled_topic
+from support.overlays.topic_network import TopicNetwork
 from testbed.converged.atm import atm_paths
 from testbed.converged.multicast import Strategy
 from testbed.converged.psg import Publications, Support, start_nodes
-from topic_network import TopicNetwork
 
 METHODS = ["atm-tbps", "patm-tbps"]
 methods = pytest.mark.parametrize("method", METHODS)
@@ -31,7 +31,7 @@ def wanted(network: TopicNetwork, topic: str = TOPIC) -> set[int]:
 
 @methods
 def test_few_subscribers_are_one_hop_away(method: str) -> None:
-    network = quiet_topic(method, 2, 20)
+    network = settled_topic(method, 2, 20)
     for publisher in range(2):
         hops, sent = follow(network, publisher)
         assert hops == dict.fromkeys(range(2, 22), 1)
@@ -42,7 +42,7 @@ def test_few_subscribers_are_one_hop_away(method: str) -> None:
 @pytest.mark.parametrize("size", [1, 8, 14])
 def test_many_are_reached_as_in_converged_overlays(method: str, size: int) -> None:
     subscribers = 24
-    network = quiet_topic(method, 1, subscribers, table_size=size)
+    network = settled_topic(method, 1, subscribers, table_size=size)
     known = computed(network, 1)
     mine = np.array([[1 + number in held(network) for number in range(subscribers)]])
     assert not mine.all()
@@ -52,8 +52,8 @@ def test_many_are_reached_as_in_converged_overlays(method: str, size: int) -> No
     assert sent == subscribers
 
 
-def test_a_table_has_no_more_entries_than_it_has_room_for() -> None:
-    network = quiet_topic("atm-tbps", 2, 30, table_size=18)
+def test_a_table_has_no_more_entries_than_its_size() -> None:
+    network = settled_topic("atm-tbps", 2, 30, table_size=18)
     for publisher in range(2):
         node = network.nodes[publisher]
         assert len(node.rosters.table(TOPIC)) == 18
@@ -65,7 +65,7 @@ def is_about_participants(message: Message) -> bool:
     if message.kind is not Kind.OVERLAY:
         return False
     inner = decode(message.payload)
-    return isinstance(inner, Tell | Multicast) and is_roster_control(inner.body)
+    return isinstance(inner, Notify | Multicast) and is_roster_control(inner.body)
 
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -81,8 +81,8 @@ variants = pytest.mark.parametrize(("method", "parameters"), VARIANTS)
 
 
 @variants
-def test_an_old_table_misses_nobody(method: str, parameters: dict[str, Any]) -> None:
-    network = quiet_topic(method, 3, 18, **parameters)
+def test_an_old_table_misses_no_subscriber(method: str, parameters: dict[str, Any]) -> None:
+    network = settled_topic(method, 3, 18, **parameters)
     network.holds = is_about_participants  # from here on no node learns of joins and leaves
     for number in range(4, 20, 3):
         network.unsubscribe(number, TOPIC)
@@ -101,7 +101,9 @@ def test_an_old_table_misses_nobody(method: str, parameters: dict[str, Any]) -> 
 
 
 @variants
-def test_comings_and_goings_miss_nobody(method: str, parameters: dict[str, Any]) -> None:
+def test_joins_and_leaves_cost_no_subscriber_a_publication(
+    method: str, parameters: dict[str, Any]
+) -> None:
     network = TopicNetwork(method, 3, parameters, slowest=0.4)
     expected: dict[int, set[int]] = {}
     for number in range(26):
@@ -128,8 +130,8 @@ def test_comings_and_goings_miss_nobody(method: str, parameters: dict[str, Any])
 
 @methods
 @pytest.mark.parametrize("shell_knows", [True, False])
-def test_one_who_dies_is_out_of_the_tables_soon(method: str, shell_knows: bool) -> None:
-    network = quiet_topic(method, 2, 16)
+def test_a_dead_node_is_soon_out_of_the_tables(method: str, shell_knows: bool) -> None:
+    network = settled_topic(method, 2, 16)
     dead = 9
     network.crash(dead)
     network.subscribed.discard((dead, TOPIC))
@@ -171,7 +173,7 @@ def test_patm_keeps_the_subscribers_of_urgent_topics_first() -> None:
     assert without == too_low < by_publishing == by_parameter
 
 
-def test_a_topic_that_is_withdrawn_leaves_its_room_to_the_others() -> None:
+def test_a_withdrawn_topic_leaves_its_entries_to_the_others() -> None:
     with_both = two_topics("atm-tbps", {}, lambda network: None)
     alone = two_topics("atm-tbps", {}, lambda network: network.withdraw(0, "valley"))
     assert alone > with_both
@@ -179,7 +181,7 @@ def test_a_topic_that_is_withdrawn_leaves_its_room_to_the_others() -> None:
 
 def test_with_psg_beyond_the_table_it_is_psg_but_for_those_that_are_held() -> None:
     publishers, subscribers = 6, 20
-    network = quiet_topic("patm-tbps", publishers, subscribers, table_size=12, beyond="psg")
+    network = settled_topic("patm-tbps", publishers, subscribers, table_size=12, beyond="psg")
     known = computed(network, publishers)
     starts = start_nodes(known.vectors, publishers, 5, Support.NEXT, publishers)
     psg = Publications(starts, known.size)
@@ -195,8 +197,8 @@ def test_with_psg_beyond_the_table_it_is_psg_but_for_those_that_are_held() -> No
         assert sent == len(direct) + messages[publisher]
 
 
-def test_with_room_for_all_psg_is_not_needed() -> None:
-    network = quiet_topic("patm-tbps", 4, 12, beyond="psg")
+def test_psg_is_not_needed_if_the_table_holds_all_subscribers() -> None:
+    network = settled_topic("patm-tbps", 4, 12, beyond="psg")
     hops, sent = follow(network, 0, priority=5)
     assert hops == dict.fromkeys(range(4, 16), 1)
     assert sent == 12
@@ -212,7 +214,7 @@ def test_with_room_for_all_psg_is_not_needed() -> None:
         ("patm-tbps", {"priorities": {"slope": 7}}),
     ],
 )
-def test_what_makes_no_sense_is_refused(method: str, parameters: dict[str, Any]) -> None:
+def test_invalid_parameters_are_refused(method: str, parameters: dict[str, Any]) -> None:
     (name,) = parameters
     with pytest.raises(ValueError, match=name):
         TopicNetwork(method, 1, parameters).start(1, [])

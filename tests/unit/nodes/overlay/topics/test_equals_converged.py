@@ -2,7 +2,7 @@
 
 import pytest
 
-from quiet_topic import computed, follow, quiet_topic
+from support.overlays.settled_topic import computed, follow, settled_topic
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.multicast import Strategy
 from testbed.converged.psg import Publications, Support, start_nodes
@@ -15,7 +15,7 @@ PRIORITIES = range(1, 6)
 @sizes
 @pytest.mark.parametrize("strategy", [Strategy.SPLIT, Strategy.FLOOD])
 def test_sg_tbps(publishers: int, subscribers: int, strategy: Strategy) -> None:
-    network = quiet_topic("sg-tbps", publishers, subscribers, multicast=strategy.value)
+    network = settled_topic("sg-tbps", publishers, subscribers, multicast=strategy.value)
     known = computed(network, publishers)
     for publisher in range(publishers):
         hops, sent = follow(network, publisher)
@@ -28,7 +28,7 @@ def test_sg_tbps(publishers: int, subscribers: int, strategy: Strategy) -> None:
 @pytest.mark.parametrize("support", Support)
 @pytest.mark.parametrize("strategy", [Strategy.SPLIT, Strategy.FLOOD])
 def test_psg_tbps(publishers: int, subscribers: int, strategy: Strategy, support: Support) -> None:
-    network = quiet_topic(
+    network = settled_topic(
         "psg-tbps", publishers, subscribers, multicast=strategy.value, support=support.value
     )
     known = computed(network, publishers)
@@ -48,7 +48,7 @@ def test_psg_tbps(publishers: int, subscribers: int, strategy: Strategy, support
 
 @sizes
 def test_fan_tbps(publishers: int, subscribers: int) -> None:
-    network = quiet_topic("fan-tbps", publishers, subscribers)
+    network = settled_topic("fan-tbps", publishers, subscribers)
     known = computed(network, publishers)
     for priority in PRIORITIES:
         part = fan_parts(known.size, subscribers, priority)

@@ -1,4 +1,4 @@
-"""FAN-TBPS in virtual time: few messages whatever the priority, and no subscriber missed whatever the roster says."""
+"""FAN-TBPS in virtual time: few messages at any priority, and no subscriber missed whatever the roster contains."""
 
 from random import Random
 from typing import Any
@@ -14,15 +14,15 @@ from nodes.overlay.topics.parts import Part
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Claim, Contact
 from nodes.protocol.wire import Kind, Message
-from quiet_topic import TOPIC, follow, quiet_topic
-from topic_network import TopicNetwork
+from support.overlays.settled_topic import TOPIC, follow, settled_topic
+from support.overlays.topic_network import TopicNetwork
 
 PUBLISHERS, SUBSCRIBERS = 3, 20
-EVERYBODY = set(range(PUBLISHERS, PUBLISHERS + SUBSCRIBERS))
+ALL_SUBSCRIBERS = set(range(PUBLISHERS, PUBLISHERS + SUBSCRIBERS))
 
 
-def quiet(**parameters: Any) -> TopicNetwork:
-    return quiet_topic("fan-tbps", PUBLISHERS, SUBSCRIBERS, **parameters)
+def settled(**parameters: Any) -> TopicNetwork:
+    return settled_topic("fan-tbps", PUBLISHERS, SUBSCRIBERS, **parameters)
 
 
 def roster(network: TopicNetwork, publisher: int) -> Roster:
@@ -53,41 +53,41 @@ def subscriber(number: int) -> Contact:
 def is_claim_of(number: int, message: Message) -> bool:
     if message.kind is not Kind.OVERLAY:
         return False
-    words = decode(message.payload)
-    return isinstance(words, Claim) and words.peer.node == number
+    decoded = decode(message.payload)
+    return isinstance(decoded, Claim) and decoded.peer.node == number
 
 
-def test_more_urgent_is_nearer_for_the_same_messages() -> None:
-    network = quiet()
+def test_more_urgent_publications_take_fewer_hops_with_as_many_messages() -> None:
+    network = settled()
     sums = []
     for priority in range(1, 6):
         hops, sent = follow(network, 1, priority)
-        assert set(hops) == EVERYBODY
+        assert set(hops) == ALL_SUBSCRIBERS
         assert sent == SUBSCRIBERS
         sums.append(sum(hops.values()))
     assert sums == sorted(sums, reverse=True)
     assert sums[-1] < sums[0]
 
 
-def test_the_budget_limits_what_leaves_by_the_publishers_own_line() -> None:
-    network = quiet(budget=2)
+def test_the_budget_limits_the_messages_that_the_publisher_sends_itself() -> None:
+    network = settled(budget=2)
     assert len(parts(network, 1)) == 2
     network.passed.clear()
     hops, sent = follow(network, 1, 5)
-    assert set(hops) == EVERYBODY
+    assert set(hops) == ALL_SUBSCRIBERS
     assert sent == SUBSCRIBERS
     assert sum(sender == 1 for sender, _, _ in network.publications()) == 2
 
 
-def test_who_has_no_more_subscribers_than_parts_reaches_each_in_one_hop() -> None:
-    network = quiet_topic("fan-tbps", 20, 4)
+def test_a_publisher_with_no_more_subscribers_than_parts_reaches_each_in_one_hop() -> None:
+    network = settled_topic("fan-tbps", 20, 4)
     hops, sent = follow(network, 1, 5)
     assert set(hops.values()) == {1}
     assert sent == 4
 
 
 @pytest.mark.parametrize("budget", [0, "2"])
-def test_a_budget_that_is_none_is_refused(budget: Any) -> None:
+def test_an_invalid_budget_is_refused(budget: Any) -> None:
     with pytest.raises(ValueError, match="budget"):
         TopicNetwork("fan-tbps", 1, {"budget": budget}).start(1, [])
 
@@ -107,8 +107,8 @@ def test_the_only_publisher_of_a_topic_asks_all_subscribers() -> None:
     assert known == set(range(9))
 
 
-def test_a_helper_that_has_left_passes_its_part_on_and_says_so() -> None:
-    network = quiet()
+def test_a_helper_that_has_left_forwards_its_part_and_notifies_the_publisher() -> None:
+    network = settled()
     gone = helpers(network, 1)[1]
     network.unsubscribe(gone, TOPIC)
     network.run(20)
@@ -118,7 +118,7 @@ def test_a_helper_that_has_left_passes_its_part_on_and_says_so() -> None:
     for _ in range(2):
         hops, _ = follow(network, 1, 5)
         network.run(5)
-        assert set(hops) | {gone} == EVERYBODY
+        assert set(hops) | {gone} == ALL_SUBSCRIBERS
     assert gone not in {contact.node for contact in roster(network, 1).known(network.now)}
 
 
@@ -174,24 +174,24 @@ def test_a_helper_that_is_only_about_to_come_does_not_serve_by_links_it_may_neve
 
 @pytest.mark.parametrize("way", ["split", "flood"])
 @pytest.mark.parametrize("priority", [1, 4])
-@pytest.mark.parametrize("told_after_s", [0.0, 20.0])
+@pytest.mark.parametrize("reported_after_s", [0.0, 20.0])
 @pytest.mark.parametrize("seed", [2, 4])
-def test_a_crashed_helper_costs_nobody_a_publication(
-    way: str, priority: int, told_after_s: float, seed: int
+def test_a_crashed_helper_costs_no_subscriber_a_publication(
+    way: str, priority: int, reported_after_s: float, seed: int
 ) -> None:
-    network = quiet_topic("fan-tbps", PUBLISHERS, SUBSCRIBERS, seed, multicast=way)
+    network = settled_topic("fan-tbps", PUBLISHERS, SUBSCRIBERS, seed, multicast=way)
     lost = helpers(network, 1, priority)[-1]
     identity = network.publish(1, TOPIC, priority)
     network.crash(lost)
-    network.run(told_after_s)
+    network.run(reported_after_s)
     network.act(1, network.nodes[1].on_peer_lost(lost, network.now))  # the others know nothing yet
     network.run(2)
-    assert network.receivers(identity) == EVERYBODY - {lost}
+    assert network.receivers(identity) == ALL_SUBSCRIBERS - {lost}
     assert set(network.delivered.values()) == {1}
 
 
 def test_two_crashed_helpers_of_one_part_one_after_the_other() -> None:
-    network = quiet()
+    network = settled()
     first = helpers(network, 1, 1)[0]
     identity = network.publish(1, TOPIC, 1)
     lose(network, first)
@@ -199,12 +199,12 @@ def test_two_crashed_helpers_of_one_part_one_after_the_other() -> None:
     second = min(again - {first})
     lose(network, second)
     network.run(5)
-    assert network.receivers(identity) == EVERYBODY - {first, second}
+    assert network.receivers(identity) == ALL_SUBSCRIBERS - {first, second}
     assert set(network.delivered.values()) == {1}
 
 
 def test_parts_are_not_kept_for_ever() -> None:
-    network = quiet(keep_s=3)
+    network = settled(keep_s=3)
     (lost,) = helpers(network, 1, 1)
     network.publish(1, TOPIC, 1)
     network.run(4)
@@ -214,13 +214,13 @@ def test_parts_are_not_kept_for_ever() -> None:
 
 
 @given(
-    forgotten=st.sets(st.sampled_from(sorted(EVERYBODY))),
+    forgotten=st.sets(st.sampled_from(sorted(ALL_SUBSCRIBERS))),
     invented=st.sets(st.integers(1, 2)),
     priority=st.integers(1, 5),
     seed=st.integers(0, 2**32),
 )
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
-def test_a_wrong_roster_and_any_coming_and_going_cost_nobody_a_publication(
+def test_a_wrong_roster_and_joins_and_leaves_cost_no_subscriber_a_publication(
     forgotten: set[int], invented: set[int], priority: int, seed: int
 ) -> None:
     network = TopicNetwork("fan-tbps", seed, {}, slowest=0.4)

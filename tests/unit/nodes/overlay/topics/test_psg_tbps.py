@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nodes.overlay.topics.psg import SUPPORT, slots, support_nodes
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 from nodes.protocol.wire import Kind
+from support.overlays.topic_network import TopicNetwork
 from testbed.converged.psg import NO_START, Support, start_nodes
-from topic_network import TopicNetwork
 
 
 def test_the_support_nodes_of_the_thesis() -> None:
@@ -27,7 +27,7 @@ def test_priority_1_is_the_publisher_alone() -> None:
     assert slots(7, 100, 1) == [100]
 
 
-def test_a_vector_that_is_nobodys_goes_to_the_next_or_to_nobody() -> None:
+def test_a_vector_without_a_node_goes_to_the_next_node_or_to_none() -> None:
     there = [Contact(bytes([n]), n, n << (VECTOR_BITS - 5)) for n in range(32) if n % 8 != 4]
     own = next(contact for contact in there if contact.node == 24)
     found = {

@@ -6,17 +6,17 @@ from random import Random
 import numpy as np
 import pytest
 
-from known_graph import known_places
 from nodes.overlay.topics.base import Asked
 from nodes.overlay.topics.scribe.publishing import Publishers
 from nodes.overlay.topics.scribe.routing import node_key, topic_hash
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, vector_of
+from support.overlays.known_graph import known_places
+from support.overlays.topic_network import TopicNetwork
 from testbed.converged.scribe import ScribeTrees, scribe_trees
-from topic_network import TopicNetwork
 
 TOPIC = "slope"
 FORM_S = 25.0  # until all lists are complete
-RENEWED_S = 40.0  # until a crash is noticed, the graph repaired and the tree refreshed
+REFRESHED_S = 40.0  # until a crash is noticed, the graph repaired and the tree refreshed
 
 
 def formed(vectors: list[int], seed: int = 1, **parameters: float) -> TopicNetwork:
@@ -126,7 +126,7 @@ def test_trees_and_paths_are_those_of_converged_overlays(
         assert hops == {number: first + depth for number, depth in depths.items()}
 
 
-def test_branches_that_nobody_wants_any_more_are_gone() -> None:
+def test_branches_without_subscribers_are_pruned() -> None:
     vectors = drawn(3, 20)
     network = standing(vectors)
     for number in range(0, 20, 2):
@@ -142,7 +142,7 @@ def test_branches_that_nobody_wants_any_more_are_gone() -> None:
     assert all(node.tree.get(TOPIC) is None for node in network.nodes.values())
 
 
-def test_nobody_subscribes_and_publications_go_to_the_root_all_the_same() -> None:
+def test_publications_go_to_the_root_also_without_subscribers() -> None:
     vectors = drawn(4, 12)
     root = int(converged(vectors, TOPIC, [0]).roots[0])
     network = standing(vectors)
@@ -155,10 +155,10 @@ def test_nobody_subscribes_and_publications_go_to_the_root_all_the_same() -> Non
     assert [entry[:2] for entry in network.publications()] == [(publisher, root)] * 3
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("reported", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_root_and_forwarders_crash_and_the_rest_find_each_other_again(
-    seed: int, told: bool
+    seed: int, reported: bool
 ) -> None:
     vectors = drawn(seed + 10, 20)
     subscribers, publisher = list(range(0, 20, 3)), 1
@@ -170,9 +170,9 @@ def test_root_and_forwarders_crash_and_the_rest_find_each_other_again(
     trees = converged(vectors, TOPIC, subscribers)
     for number in {int(trees.roots[0]), int(trees.parent[0])} - {publisher, 0}:
         network.crash(number)
-        for other in list(network.nodes) if told else []:
+        for other in list(network.nodes) if reported else []:
             network.act(other, network.nodes[other].on_peer_lost(number, network.now))
-    network.run(RENEWED_S)
+    network.run(REFRESHED_S)
     identity = network.publish(publisher, TOPIC)
     network.run(3)
     assert network.receivers(identity) == set(subscribers) & set(network.nodes)
@@ -210,10 +210,10 @@ def test_a_new_root_learns_from_the_old_one_who_publishes() -> None:
     network.run(5)
     network.start(12, [0], topic_hash(TOPIC))  # agrees with the hash in all bits
     network.run(20)
-    network.told.clear()
+    network.reported.clear()
     network.act(asker, network.nodes[asker].ask(TOPIC, b"what I have", network.now))
     network.run(3)
-    asked = [(node, action) for node, action in network.told if isinstance(action, Asked)]
+    asked = [(node, action) for node, action in network.reported if isinstance(action, Asked)]
     assert {node for node, _ in asked} == {publisher, 12}
     assert {action for _, action in asked} == {Asked(asker, TOPIC, b"what I have")}
 
@@ -233,7 +233,7 @@ def test_publishers_are_remembered_until_they_are_dead_or_silent_for_long() -> N
     assert not publishers
 
 
-def test_children_that_do_not_renew_are_forgotten() -> None:
+def test_children_that_do_not_refresh_are_forgotten() -> None:
     vectors = drawn(6, 10)
     network = standing(vectors, renew_s=2.0)
     root = int(converged(vectors, TOPIC, [0]).roots[0])

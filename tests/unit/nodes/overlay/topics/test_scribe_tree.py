@@ -38,7 +38,7 @@ class Place:
 
     def __init__(self, hop: int | NoHop) -> None:
         self.hop = hop
-        self.told: list[tuple[int, ScribeMessage]] = []
+        self.notified: list[tuple[int, ScribeMessage]] = []
         self.actions: list[Action] = []
         self.ticket = count(1).__next__
         self.tree = Tree(self, FORGET_S)
@@ -49,8 +49,8 @@ class Place:
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
         return self.hop
 
-    def notify(self, node: int, word: ScribeMessage, context: Context) -> None:
-        self.told.append((node, word))
+    def notify(self, node: int, message: ScribeMessage, context: Context) -> None:
+        self.notified.append((node, message))
 
     @property
     def confirmed(self) -> list[str]:
@@ -70,31 +70,31 @@ def test_a_late_leave_does_not_undo_a_newer_join() -> None:
     assert root.tree.get(TOPIC) is None
 
 
-def test_a_child_is_confirmed_when_the_branch_stands_up_to_the_root() -> None:
+def test_a_child_is_confirmed_when_its_branch_reaches_the_root() -> None:
     place = Place(PARENT)
     place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
-    ((_, join),) = place.told
-    assert place.told == [(PARENT, join)]
+    ((_, join),) = place.notified
+    assert place.notified == [(PARENT, join)]
     assert isinstance(join, Join)
     place.tree.on_joined(PARENT, Joined(join.ticket + 1, TOPIC), place.at())  # of another request
     place.tree.on_joined(OTHER, Joined(join.ticket, TOPIC), place.at())
-    assert len(place.told) == 1
+    assert len(place.notified) == 1
     place.tree.on_joined(PARENT, Joined(join.ticket, TOPIC), place.at())
-    assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
+    assert place.notified[1:] == [(CHILD, Joined(5, TOPIC))]
 
 
-def test_a_node_in_the_tree_passes_no_join_on() -> None:
+def test_a_node_in_the_tree_forwards_no_join() -> None:
     root = Place(NoHop.HERE)
     root.tree.subscribe(TOPIC, root.at())
     assert root.confirmed == [TOPIC]
     place = Place(PARENT)
     place.tree.subscribe(TOPIC, place.at())
-    ((_, join),) = place.told
+    ((_, join),) = place.notified
     assert isinstance(join, Join)
     place.tree.on_joined(PARENT, Joined(join.ticket, TOPIC), place.at())
     assert place.confirmed == [TOPIC]
     place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
-    assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
+    assert place.notified[1:] == [(CHILD, Joined(5, TOPIC))]
 
 
 def test_the_old_parent_is_left_when_the_new_one_has_confirmed() -> None:
@@ -103,25 +103,25 @@ def test_the_old_parent_is_left_when_the_new_one_has_confirmed() -> None:
     place.tree.on_joined(PARENT, Joined(1, TOPIC), place.at())
     place.hop = OTHER
     place.tree.tick(refresh=False, context=place.at(1.0))
-    assert place.told[1:] == [(OTHER, Join(2, TOPIC))]
+    assert place.notified[1:] == [(OTHER, Join(2, TOPIC))]
     place.tree.on_joined(OTHER, Joined(2, TOPIC), place.at())
-    assert place.told[2:] == [(PARENT, Leave(2, TOPIC))]
+    assert place.notified[2:] == [(PARENT, Leave(2, TOPIC))]
     assert place.confirmed == [TOPIC]
 
 
-def test_who_does_not_renew_is_forgotten_and_the_branch_with_him() -> None:
+def test_a_child_that_does_not_refresh_is_forgotten_and_its_branch_left() -> None:
     place = Place(PARENT)
     place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
     place.tree.tick(refresh=True, context=place.at(FORGET_S))
     assert place.children() == {CHILD}
     place.tree.tick(refresh=True, context=place.at(FORGET_S + 0.1))
     assert place.tree.get(TOPIC) is None
-    assert place.told[-1] == (PARENT, Leave(1, TOPIC))
+    assert place.notified[-1] == (PARENT, Leave(1, TOPIC))
 
 
 u8, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 32, 64))
 levels, flags, topics = st.integers(0, 63), st.integers(0, 1), st.text(max_size=20)
-words: st.SearchStrategy[ScribeMessage] = st.one_of(
+messages: st.SearchStrategy[ScribeMessage] = st.one_of(
     st.builds(Ask, levels, flags, flags, u32, u32, u64),
     st.builds(Answer, levels, flags, u32, u64),
     st.builds(Join, u64, topics),
@@ -134,9 +134,9 @@ words: st.SearchStrategy[ScribeMessage] = st.one_of(
 )
 
 
-@given(words)
-def test_words_come_back_from_their_bytes(word: ScribeMessage) -> None:
-    assert decode_scribe(encode_scribe(word)) == word
+@given(messages)
+def test_control_messages_survive_the_wire(message: ScribeMessage) -> None:
+    assert decode_scribe(encode_scribe(message)) == message
 
 
 @pytest.mark.parametrize(

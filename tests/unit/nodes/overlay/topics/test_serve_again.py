@@ -11,7 +11,7 @@ from nodes.overlay.topics.base import Asked
 from nodes.protocol.scribe_messages import Toward, routing_section
 from nodes.protocol.skipgraph_messages import vector_of
 from nodes.protocol.wire import CUSTODY, Kind, Message
-from topic_network import TopicNetwork, parameter_sets
+from support.overlays.topic_network import TopicNetwork, parameter_sets
 
 TOPIC = "slope"
 PUBLISHERS, SUBSCRIBERS = range(3), range(3, 17)
@@ -34,7 +34,7 @@ REPAIR_S = 40.0
 
 
 class Shells:
-    """What the shells of a network do: report unreachable nodes as dead, and serve again what was sent to them."""
+    """The shells of a network: report unreachable nodes as dead, and serve again the publications sent to them."""
 
     def __init__(self, network: TopicNetwork) -> None:
         self._network = network
@@ -72,9 +72,9 @@ def helpers(network: TopicNetwork, publisher: int, priority: int) -> list[int]:
     network.publish(publisher, TOPIC, priority, CUSTODY)
     network.run(3)
     sent = network.publications()[before:]
-    passing = sorted({sender for sender, _, _ in sent} - {publisher})
+    forwarders = sorted({sender for sender, _, _ in sent} - {publisher})
     near = {receiver for sender, receiver, _ in sent if sender == publisher}
-    return sorted(passing, key=lambda node: node not in near)
+    return sorted(forwarders, key=lambda node: node not in near)
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def helpers(network: TopicNetwork, publisher: int, priority: int) -> list[int]:
         for priority in ((1, 5) if method in BY_PRIORITY else (5,))
     ],
 )
-def test_whoever_dies_first_all_others_get_it(
+def test_all_other_subscribers_get_a_publication_whichever_forwarder_dies(
     method: str, parameters: dict[str, Any], priority: int
 ) -> None:
     publisher = 1
     example = grown(method, parameters, 3)
-    passing = helpers(example, publisher, priority)
-    assert passing, "nobody passes it on"
-    for victim in passing[:: max(1, len(passing) // 2)]:
+    forwarders = helpers(example, publisher, priority)
+    assert forwarders, "no node forwards it"
+    for victim in forwarders[:: max(1, len(forwarders) // 2)]:
         network = grown(method, parameters, 3)
         Shells(network)
         network.crash(victim)
@@ -104,7 +104,7 @@ def test_whoever_dies_first_all_others_get_it(
 
 
 @pytest.mark.parametrize("way", ["flood", "split"])
-def test_who_stands_behind_the_dead_one_is_reached_when_the_ring_is_whole(way: str) -> None:
+def test_a_subscriber_behind_a_dead_node_is_reached_when_the_ring_is_repaired(way: str) -> None:
     network = TopicNetwork("sg-tbps", 1, {"multicast": way})
     vectors = {0: "0", 1: "10", 2: "11"}  # 0 has no link to 2
     for number, bits in vectors.items():
@@ -117,7 +117,7 @@ def test_who_stands_behind_the_dead_one_is_reached_when_the_ring_is_whole(way: s
     identity = network.publish(0, TOPIC, flags=CUSTODY)
     network.run(0.5)
     assert shells.served_again == 1
-    assert network.nodes[0].holds(identity), "whoever is responsible is told that it is not done"
+    assert network.nodes[0].holds(identity), "the publisher knows that it is not delivered yet"
     network.run(REPAIR_S)
     assert network.receivers(identity) == {2}
     assert not network.nodes[0].holds(identity)
@@ -130,7 +130,7 @@ def test_who_stands_behind_the_dead_one_is_reached_when_the_ring_is_whole(way: s
     after_s=st.floats(0, 0.3),
 )
 @settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
-def test_several_die_while_it_spreads_and_all_others_get_it(
+def test_all_other_subscribers_get_a_publication_while_several_nodes_die(
     seed: int, method: tuple[str, dict[str, Any]], victims: set[int], after_s: float
 ) -> None:
     network = grown(*method, seed)
@@ -146,22 +146,22 @@ def test_several_die_while_it_spreads_and_all_others_get_it(
 
 
 @methods
-def test_a_question_comes_to_all_who_publish(method: str, parameters: dict[str, Any]) -> None:
+def test_a_question_reaches_all_publishers(method: str, parameters: dict[str, Any]) -> None:
     network = grown(method, parameters, 5)
-    network.told.clear()
+    network.reported.clear()
     network.act(7, network.nodes[7].ask(TOPIC, b"what I have", network.now))
     network.run(3)
-    asked = [(node, action) for node, action in network.told if isinstance(action, Asked)]
+    asked = [(node, action) for node, action in network.reported if isinstance(action, Asked)]
     assert {action for _, action in asked} == {Asked(7, TOPIC, b"what I have")}
-    heard = {node for node, _ in asked}
-    assert len(heard) == len(asked)
-    assert heard >= {*PUBLISHERS, BOTH}
+    receivers = {node for node, _ in asked}
+    assert len(receivers) == len(asked)
+    assert receivers >= {*PUBLISHERS, BOTH}
     others = 1 if method == "scribe" else 0  # the root
-    assert len(heard) <= len(PUBLISHERS) + 1 + others
+    assert len(receivers) <= len(PUBLISHERS) + 1 + others
 
 
 @methods
-def test_who_leaves_in_order_is_out_and_misses_to_nobody(
+def test_a_node_that_leaves_in_order_costs_no_subscriber_a_publication(
     method: str, parameters: dict[str, Any]
 ) -> None:
     network = grown(method, parameters, 6)

@@ -8,10 +8,10 @@ from nodes.overlay.topics.keys import Role, edge, stands_in, topic_key, topic_of
 from nodes.overlay.topics.sg import SgTbps
 from nodes.overlay.topics.topic import Flow
 from nodes.protocol.skipgraph_codec import decode, encode
-from nodes.protocol.skipgraph_messages import Multicast, Tell, Way
+from nodes.protocol.skipgraph_messages import Multicast, Notify, Way
 from nodes.protocol.topic_messages import TopicControl, decode_control, encode_control
 from nodes.protocol.wire import Kind, Message, WireError
-from topic_network import TopicNetwork
+from support.overlays.topic_network import TopicNetwork
 
 PUBLISHERS = range(1, 6)
 
@@ -65,7 +65,7 @@ def test_the_first_subscriber_makes_all_go_and_the_last_makes_all_stop() -> None
     assert going(network) == [False] * 5
 
 
-def test_what_was_withheld_just_before_go_comes_late_but_comes() -> None:
+def test_publications_withheld_just_before_go_arrive_late() -> None:
     network = publishers()
     identity = network.publish(2, "slope")
     network.subscribe(8, "slope")
@@ -73,7 +73,7 @@ def test_what_was_withheld_just_before_go_comes_late_but_comes() -> None:
     assert network.receivers(identity) == {8}
 
 
-def test_what_was_withheld_long_before_go_is_forgotten() -> None:
+def test_publications_withheld_long_before_go_are_forgotten() -> None:
     network = publishers()
     identity = network.publish(2, "slope")
     network.run(11)
@@ -103,23 +103,23 @@ def test_when_the_rendezvous_point_goes_its_neighbour_takes_over() -> None:
     assert [flow(network, number).going for number in range(1, 5)] == [False] * 4
 
 
-def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> None:
+def test_the_rendezvous_point_stops_a_publisher_that_sends_without_subscribers() -> None:
     network = publishers()
-    flow(network, 2).going = True  # it has missed the control message
+    flow(network, 2).going = True  # this publisher has missed the control message
     network.passed.clear()
     network.publish(2, "slope")
     network.run(1)
     assert going(network) == [False] * 5
-    words = encode_control(TopicControl.STOP, "slope")
-    assert (5, 2, words) in [
+    stop_message = encode_control(TopicControl.STOP, "slope")
+    assert (5, 2, stop_message) in [
         (sender, to, decode(message.payload).body)
         for sender, to, message in network.passed
-        if message.kind is Kind.OVERLAY and isinstance(decode(message.payload), Tell)
+        if message.kind is Kind.OVERLAY and isinstance(decode(message.payload), Notify)
     ]
 
 
 @pytest.mark.parametrize("subscribers", [0, 1])
-def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: int) -> None:
+def test_an_empty_part_does_not_mean_that_there_are_no_subscribers(subscribers: int) -> None:
     """Split gives the rendezvous point the range before the first subscriber that others know."""
     network = publishers(subscribers)
     at, end = topic_key("slope", Role.PUBLISHER, 5), topic_key("slope", Role.SUBSCRIBER, 6)
@@ -128,12 +128,12 @@ def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: 
     part = Multicast(at, b"", 2, Way.SPLIT, floor, low, end, 9, publication)
     sent = replace(publication, routing=encode(part))
     actions = network.nodes[5].on_message(2, sent, network.now)
-    told = [(action.node, decode(action.message.payload)) for action in actions]
-    stop = [] if subscribers else [(2, Tell(encode_control(TopicControl.STOP, "slope")))]
-    assert told == stop
+    notified = [(action.node, decode(action.message.payload)) for action in actions]
+    stop = [] if subscribers else [(2, Notify(encode_control(TopicControl.STOP, "slope")))]
+    assert notified == stop
 
 
-def test_a_publisher_that_stands_still_in_vain_finds_out() -> None:
+def test_a_publisher_that_is_stopped_by_mistake_finds_out() -> None:
     network = publishers(2)
     for number in (1, 2, 3):
         flow(network, number).going = False  # they have missed the control message
@@ -141,7 +141,7 @@ def test_a_publisher_that_stands_still_in_vain_finds_out() -> None:
     assert going(network) == [True] * 5
 
 
-def test_all_stopped_and_the_rendezvous_point_crashed_with_the_news() -> None:
+def test_publishers_go_although_the_rendezvous_point_crashed_before_it_could_notify_them() -> None:
     network = publishers()
     network.subscribe(8, "slope")
     network.run(0.03)
@@ -180,9 +180,9 @@ def test_keys_put_publishers_before_subscribers_and_each_topic_in_one_stretch() 
         assert edge(topic_of(stretch[0]), 2) > stretch[-1]
 
 
-def test_words_survive_and_nonsense_is_refused() -> None:
-    for word in TopicControl:
-        assert decode_control(encode_control(word, "slope/警報")) == (word, "slope/警報")
+def test_control_messages_survive_the_wire_and_invalid_ones_are_refused() -> None:
+    for control in TopicControl:
+        assert decode_control(encode_control(control, "slope/警報")) == (control, "slope/警報")
     for data in (b"", b"\0slope", b"\1\xff"):
         with pytest.raises(WireError, match="no control message"):
             decode_control(data)

@@ -12,7 +12,7 @@ from nodes.overlay.topics.keys import Role, topic_key
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_codec import encode
 from nodes.protocol.wire import Kind, Message, WireError
-from topic_network import TopicNetwork, parameter_sets
+from support.overlays.topic_network import TopicNetwork, parameter_sets
 
 METHODS = [(name, each) for name in TOPIC_METHODS for each in parameter_sets(name)]
 methods = pytest.mark.parametrize(("method", "parameters"), METHODS)
@@ -40,7 +40,7 @@ def grown(method: str, parameters: dict[str, str], seed: int, nodes: int = 14) -
 
 @methods
 @pytest.mark.parametrize("seed", range(4))
-def test_when_quiet_each_publication_comes_once_to_all_subscribers_and_nobody_else(
+def test_in_a_settled_network_each_publication_reaches_all_subscribers_once_and_no_other_node(
     method: str, parameters: dict[str, str], seed: int
 ) -> None:
     network = grown(method, parameters, seed)
@@ -54,7 +54,7 @@ def test_when_quiet_each_publication_comes_once_to_all_subscribers_and_nobody_el
 
 
 @relay_free_methods
-def test_nobody_handles_publications_of_topics_he_takes_no_part_in(
+def test_nodes_do_not_receive_publications_of_topics_they_take_no_part_in(
     method: str, parameters: dict[str, str]
 ) -> None:
     network = grown(method, parameters, 5)
@@ -119,7 +119,7 @@ strange = st.one_of(
         routing=st.binary(max_size=30),
     ),
     st.builds(
-        lambda body: Message(Kind.OVERLAY, payload=encode(m.Tell(body))), st.binary(max_size=9)
+        lambda body: Message(Kind.OVERLAY, payload=encode(m.Notify(body))), st.binary(max_size=9)
     ),
 )
 
@@ -127,7 +127,7 @@ strange = st.one_of(
 @methods
 @given(messages=st.lists(st.tuples(st.integers(0, 9), strange), max_size=20))
 @settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
-def test_strangers_are_refused_and_change_nothing(
+def test_random_messages_are_refused_and_change_nothing(
     method: str, parameters: dict[str, str], messages: list[tuple[int, Message]]
 ) -> None:
     network = TopicNetwork(method, 1, parameters)
@@ -147,6 +147,6 @@ def test_strangers_are_refused_and_change_nothing(
 
 
 @methods
-def test_the_same_story_gives_the_same_messages(method: str, parameters: dict[str, str]) -> None:
+def test_the_same_seed_gives_the_same_messages(method: str, parameters: dict[str, str]) -> None:
     one, two = (grown(method, parameters, 7) for _ in range(2))
     assert one.passed == two.passed

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.topics.keys import Role
-from topic_network import TopicNetwork, parameter_sets
+from support.overlays.topic_network import TopicNetwork, parameter_sets
 
 NODES = range(1, 8)
 TOPICS = ["slope", "valley"]
@@ -16,7 +16,7 @@ nodes = st.sampled_from(NODES)
 topics = st.sampled_from(TOPICS)
 
 
-class TopicStories(RuleBasedStateMachine):
+class TopicOperations(RuleBasedStateMachine):
     """Nodes join and leave two topics; node 0 always runs, in a topic of its own, and introduces the others."""
 
     losses = (0.0,)
@@ -80,7 +80,7 @@ class TopicStories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Let much happen at once: single steps seldom make that."""
+        """Let many operations overlap, which single rules seldom do."""
         random = Random(seed)
         for _ in range(15):
             number, topic = random.choice(NODES), random.choice(TOPICS)
@@ -96,7 +96,7 @@ class TopicStories(RuleBasedStateMachine):
                 case _:
                     self.wait(random.uniform(0, 1.5))
 
-    def quiet(self) -> None:
+    def settle(self) -> None:
         """Stop all losses, and give all repairs their time."""
         self.network.loss, self.network.slowest = 0.0, 0.05
         self.network.run(120)
@@ -111,7 +111,7 @@ class TopicStories(RuleBasedStateMachine):
                 anybody = any(name == topic for _, name in self.network.subscribed)
                 assert state.flow.going == anybody, (number, topic)
 
-    def check_everybody_reached(self) -> None:
+    def check_all_reached(self) -> None:
         """Check that a new publication reaches all subscribers, once."""
         for number, topic in sorted(self.advertised):
             identity = self.network.publish(number, topic)
@@ -121,23 +121,23 @@ class TopicStories(RuleBasedStateMachine):
         assert set(self.network.delivered.values()) <= {1}
 
 
-class Changes(TopicStories):
+class Changes(TopicOperations):
     """No message is lost and no node crashes."""
 
     def teardown(self) -> None:
         if not hasattr(self, "network"):
             return
-        self.quiet()
+        self.settle()
         for identity, (_, wanted) in self.expected.items():
             assert wanted <= self.network.receivers(identity)
         assert set(self.network.delivered.values()) <= {1}
         self.check_flows()
-        self.check_everybody_reached()
+        self.check_all_reached()
         if TOPIC_METHODS[self.network.method].relay_free:
             assert self.network.relays == []
 
 
-class Disasters(TopicStories):
+class Disasters(TopicOperations):
     """Messages are lost, nodes crash and may come back without memory."""
 
     losses = (0.0, 0.1, 0.3)
@@ -151,12 +151,12 @@ class Disasters(TopicStories):
     def teardown(self) -> None:
         if not hasattr(self, "network"):
             return
-        self.quiet()
+        self.settle()
         self.check_flows()
-        self.check_everybody_reached()
+        self.check_all_reached()
 
 
-def case(machine: type[TopicStories], examples: int) -> type:
+def case(machine: type[TopicOperations], examples: int) -> type:
     found = machine.TestCase
     found.settings = settings(max_examples=examples, stateful_step_count=12, deadline=None)
     return found

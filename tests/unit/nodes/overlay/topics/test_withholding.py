@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from nodes.overlay.topics.base import Place, Restored, Suspected
 from nodes.overlay.topics.topic import MOST_HELD, Flow, Waiting
 from nodes.protocol.skipgraph_codec import decode
-from nodes.protocol.skipgraph_messages import Carry, Tell
+from nodes.protocol.skipgraph_messages import Carry, Notify
 from nodes.protocol.topic_messages import TopicControl, decode_timed, encode_timed, is_timed
 from nodes.protocol.wire import CUSTODY, Kind, Message, WireError
-from overlay_network import OverlayNetwork, graph_node
-from topic_network import TopicNetwork
+from support.overlays.overlay_network import OverlayNetwork, graph_node
+from support.overlays.topic_network import TopicNetwork
 
 MANY = 5 * MOST_HELD
 
@@ -36,7 +36,7 @@ def flow(network: TopicNetwork, number: int) -> Flow:
     return found.flow
 
 
-def test_however_much_is_withheld_with_custody_all_of_it_comes_with_go() -> None:
+def test_all_publications_withheld_with_custody_are_sent_at_go() -> None:
     network = publishers()
     plain = [network.publish(1, "slope") for _ in range(MANY)]
     kept = [network.publish(1, "slope", flags=CUSTODY) for _ in range(MANY)]
@@ -46,7 +46,7 @@ def test_however_much_is_withheld_with_custody_all_of_it_comes_with_go() -> None
     assert [bool(network.receivers(identity)) for identity in plain].count(True) == MOST_HELD
 
 
-def test_what_is_published_before_the_key_stands_waits_all_of_it() -> None:
+def test_all_publications_with_custody_wait_until_the_key_is_inserted() -> None:
     network = publishers()
     network.subscribe(7, "valley")
     network.run(5)
@@ -58,7 +58,7 @@ def test_what_is_published_before_the_key_stands_waits_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_custody_ends_when_the_rendezvous_point_has_said_that_nobody_subscribes(
+def test_custody_ends_when_the_rendezvous_point_has_confirmed_that_there_are_no_subscribers(
     number: int,
 ) -> None:
     network = publishers()
@@ -76,11 +76,11 @@ def test_custody_ends_when_the_rendezvous_point_has_said_that_nobody_subscribes(
 
 
 def is_answer(message: Message) -> bool:
-    told = decode(message.payload)
-    return isinstance(told, Tell) and told.body[:1] == bytes([TopicControl.UNWANTED])
+    decoded = decode(message.payload)
+    return isinstance(decoded, Notify) and decoded.body[:1] == bytes([TopicControl.UNWANTED])
 
 
-def test_a_publisher_that_stands_still_in_vain_loses_nothing_with_custody() -> None:
+def test_a_publisher_that_is_stopped_by_mistake_loses_nothing_with_custody() -> None:
     network = publishers(ask_s=5)
     network.subscribe(7, "slope")
     network.run(10)
@@ -92,7 +92,7 @@ def test_a_publisher_that_stands_still_in_vain_loses_nothing_with_custody() -> N
     assert flow(network, 1).going
 
 
-def test_one_question_serves_all_that_was_withheld_before() -> None:
+def test_one_question_covers_all_publications_withheld_before() -> None:
     network = publishers()
     for _ in range(100):
         network.publish(1, "slope", flags=CUSTODY)
@@ -107,18 +107,22 @@ def test_one_question_serves_all_that_was_withheld_before() -> None:
     assert len(flow(network, 1).held) == 0
 
 
-def test_who_was_taken_for_dead_by_mistake_is_told_that_he_may_have_missed_something() -> None:
+def test_a_node_taken_for_dead_by_mistake_is_notified_that_it_may_have_missed_publications() -> (
+    None
+):
     network = publishers()
     network.subscribe(7, "slope")
     network.run(10)
     for number in range(1, 7):
         network.act(number, network.nodes[number].on_peer_lost(7, network.now))
     network.run(20)
-    assert (7, Restored("slope")) in network.told
+    assert (7, Restored("slope")) in network.reported
     assert flow(network, 1).going
 
 
-def test_a_watched_node_doubts_silent_neighbours_and_keeps_them_until_it_is_told() -> None:
+def test_a_watched_node_suspects_silent_neighbours_and_keeps_them_until_their_death_is_reported() -> (
+    None
+):
     network = OverlayNetwork(1)
     for number in (1, 2, 3):
         node = graph_node(network, number, [1], watched=True)
@@ -126,11 +130,11 @@ def test_a_watched_node_doubts_silent_neighbours_and_keeps_them_until_it_is_told
         network.run(3)
     network.run(10)
     network.crash(2)
-    network.told.clear()
+    network.reported.clear()
     network.run(30)
-    doubted = [number for number, action in network.told if action.node == 2]
-    assert {*doubted} == {1, 3}
-    assert len(doubted) < 15  # not at each check
+    suspecting = [number for number, action in network.reported if action.node == 2]
+    assert {*suspecting} == {1, 3}
+    assert len(suspecting) < 15  # not at each check
     peer = network.nodes[1].peer(b"\1")
     assert peer.right.node == 2
     network.act(1, network.nodes[1].on_peer_lost(2, network.now))
@@ -139,7 +143,7 @@ def test_a_watched_node_doubts_silent_neighbours_and_keeps_them_until_it_is_told
     assert peer.right.node == 3
 
 
-def test_the_topic_methods_pass_doubts_up() -> None:
+def test_the_topic_methods_report_suspicions() -> None:
     network = TopicNetwork("scribe", 1, {})
     for number in (1, 2):
         place = Place(number, (1,), watched=True)
@@ -148,7 +152,7 @@ def test_the_topic_methods_pass_doubts_up() -> None:
         network.run(10)
     network.crash(2)
     network.run(200)
-    assert (1, Suspected(2)) in network.told
+    assert (1, Suspected(2)) in network.reported
 
 
 @given(
@@ -156,7 +160,7 @@ def test_the_topic_methods_pass_doubts_up() -> None:
     until=st.integers(0, 100),
     custody_until=st.integers(0, 100),
 )
-def test_waiting_forgets_old_plain_ones_and_no_other(
+def test_waiting_forgets_old_publications_without_custody_and_no_others(
     plans: list[tuple[bool, int]], until: int, custody_until: int
 ) -> None:
     waiting, now = Waiting(3), 0
@@ -178,10 +182,10 @@ def test_waiting_forgets_old_plain_ones_and_no_other(
     assert all(waiting.since(identity) < 0 for identity in range(len(plans)))
 
 
-@pytest.mark.parametrize("word", [TopicControl.WANTED, TopicControl.UNWANTED])
-def test_words_with_a_time_come_back_as_they_were(word: TopicControl) -> None:
-    said = encode_timed(word, 12.25, "slope")
-    assert is_timed(said)
-    assert decode_timed(said) == (word, 12.25, "slope")
+@pytest.mark.parametrize("control", [TopicControl.WANTED, TopicControl.UNWANTED])
+def test_control_messages_with_a_time_survive_the_wire(control: TopicControl) -> None:
+    encoded = encode_timed(control, 12.25, "slope")
+    assert is_timed(encoded)
+    assert decode_timed(encoded) == (control, 12.25, "slope")
     with pytest.raises(WireError):
-        decode_timed(said[:8])
+        decode_timed(encoded[:8])

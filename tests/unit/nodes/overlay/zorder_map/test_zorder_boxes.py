@@ -89,7 +89,7 @@ def test_a_few_cells_hold_the_box_and_say_which_of_them_lie_inside(box: Box, mos
 
 
 @given(boxes(), st.integers(0, 40))
-def test_what_is_cut_no_further_holds_no_more_than_was_spared(box: Box, spare: int) -> None:
+def test_cells_that_are_not_cut_further_hold_no_more_than_allowed(box: Box, spare: int) -> None:
     found = cells(box, bits_of(box), None, spare)
     numbers = set(numbers_of(box))
     assert numbers <= {z for cell in found for z in numbers_in(cell)}
@@ -147,7 +147,7 @@ def test_corners_of_different_spaces_are_refused(
         Box(low, high)
 
 
-def test_none_at_all_is_too_few() -> None:
+def test_a_limit_of_0_intervals_is_refused() -> None:
     for split in (intervals, cells):
         with pytest.raises(ValueError, match="at least one"):
             split(Box((0,), (1,)), 1, 0)

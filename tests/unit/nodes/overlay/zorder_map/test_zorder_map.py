@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from map_network import ALL_CELLS, Cell, MapNetwork, box_of, known_by, point_of
 from nodes.overlay.topics.base import Restored
 from nodes.overlay.zorder_map.keys import Keys
 from nodes.overlay.zorder_map.settings import Settings
@@ -16,13 +15,14 @@ from nodes.parameters import ParameterError
 from nodes.protocol.interests import Interest
 from nodes.protocol.wire import CUSTODY, Message
 from nodes.protocol.zorder_map_messages import Toward, routing_section
+from support.overlays.map_network import ALL_CELLS, Cell, MapNetwork, box_of, known_by, point_of
 
 BROKERS = 10
 WHOLE = Interest("slope", box_of((0, 0), (7, 7))).text
 CORNER = Interest("slope", box_of((0, 0), (1, 1))).text
 
 
-def standing(seed: int, brokers: int = BROKERS, **parameters: object) -> MapNetwork:
+def settled_map(seed: int, brokers: int = BROKERS, **parameters: object) -> MapNetwork:
     """A quiet network of brokers that have joined each other."""
     network = MapNetwork(seed, parameters)
     for number in range(brokers):
@@ -39,7 +39,7 @@ def ways(network: MapNetwork, message: Message) -> Counter[Toward]:
 
 
 def test_each_point_is_served_by_the_broker_whose_area_begins_last_before_it() -> None:
-    network = standing(1)
+    network = settled_map(1)
     keys = Keys(2)
     starts = sorted((keys.first_start(number, "even"), number) for number in network.nodes)
     for point, servers in network.servers().items():
@@ -63,10 +63,8 @@ def test_brokers_with_numbers_in_a_row_share_the_space_evenly() -> None:
     assert max(areas) <= 2 * min(areas)
 
 
-def test_a_publication_goes_to_its_place_and_to_its_topics_home_and_once_to_each_who_wants_it() -> (
-    None
-):
-    network = standing(2)
+def test_a_publication_goes_to_its_place_its_topics_home_and_once_to_each_subscriber() -> None:
+    network = settled_map(2)
     for number in (2, 3, 5):
         network.subscribe(number, WHOLE)
     network.subscribe(7, "slope")
@@ -85,7 +83,7 @@ def test_a_publication_goes_to_its_place_and_to_its_topics_home_and_once_to_each
 
 
 def test_a_small_area_is_known_to_few_brokers_and_everything_to_all_whose_areas_it_meets() -> None:
-    network = standing(3)
+    network = settled_map(3)
     network.subscribe(2, CORNER)
     network.subscribe(3, WHOLE)
     network.run(5)
@@ -96,7 +94,7 @@ def test_a_small_area_is_known_to_few_brokers_and_everything_to_all_whose_areas_
 
 @pytest.mark.parametrize("slowest", [0.05, 0.8])
 def test_a_hundred_moves_while_events_are_published_lose_and_double_nothing(slowest: float) -> None:
-    network = standing(4)
+    network = settled_map(4)
     for number in range(0, BROKERS, 2):
         network.subscribe(number, WHOLE)
     network.subscribe(1, CORNER)
@@ -119,7 +117,7 @@ def test_a_hundred_moves_while_events_are_published_lose_and_double_nothing(slow
     assert {identity: network.receivers(identity) for identity in expected} == expected
     assert set(network.delivered.values()) == {1}
     assert network.most_servers == 1
-    assert not [action for _, action in network.told if isinstance(action, Restored)]
+    assert not [action for _, action in network.reported if isinstance(action, Restored)]
 
 
 def spread(cells: list[Cell], network: MapNetwork, rounds: int, seed: int) -> dict[int, set[int]]:
@@ -136,7 +134,7 @@ def spread(cells: list[Cell], network: MapNetwork, rounds: int, seed: int) -> di
 @pytest.mark.parametrize("cut", ["load", "area"])
 def test_levelling_brings_brokers_to_where_events_happen_and_loses_nothing(cut: str) -> None:
     hot = [cell for cell in ALL_CELLS if cell[0] < 2 and cell[1] < 2]  # all in one broker's area
-    network = standing(5, level_s=5, cut=cut)
+    network = settled_map(5, level_s=5, cut=cut)
     for number in range(BROKERS):
         network.subscribe(number, WHOLE)
     network.run(5)
@@ -163,8 +161,8 @@ def test_levelling_brings_brokers_to_where_events_happen_and_loses_nothing(cut: 
     assert set(network.delivered.values()) == {1}
 
 
-def test_without_levelling_nobody_moves() -> None:
-    network = standing(6, level_s=0)
+def test_without_levelling_no_broker_moves() -> None:
+    network = settled_map(6, level_s=0)
     network.subscribe(1, WHOLE)
     network.run(3)
     spread([(1, 1)], network, 50, 1)
@@ -172,8 +170,8 @@ def test_without_levelling_nobody_moves() -> None:
     assert all(node.graph.own_keys() == [node.first_key] for node in network.nodes.values())
 
 
-def test_whose_area_cannot_be_cut_keeps_it() -> None:
-    network = standing(7, level_s=5)
+def test_a_broker_whose_area_cannot_be_cut_keeps_it() -> None:
+    network = settled_map(7, level_s=5)
     for number in range(BROKERS):
         network.subscribe(number, WHOLE)
     network.run(3)
@@ -183,8 +181,8 @@ def test_whose_area_cannot_be_cut_keeps_it() -> None:
     assert {identity: network.receivers(identity) for identity in expected} == expected
 
 
-def test_when_an_owner_crashes_its_heir_learns_again_what_is_wanted_there() -> None:
-    network = standing(8)
+def test_the_heir_of_a_crashed_owner_learns_the_interests_of_its_area_again() -> None:
+    network = settled_map(8)
     for number in (2, 3):
         network.subscribe(number, WHOLE)
         network.subscribe(number, "slope")
@@ -202,8 +200,8 @@ def test_when_an_owner_crashes_its_heir_learns_again_what_is_wanted_there() -> N
     assert set(network.delivered.values()) == {1}
 
 
-def test_who_has_begun_anew_is_not_sent_what_it_wanted_before() -> None:
-    network = standing(9)
+def test_a_restarted_broker_is_not_sent_events_of_its_earlier_interests() -> None:
+    network = settled_map(9)
     network.subscribe(4, WHOLE)
     network.run(5)
     network.crash(4)
@@ -217,10 +215,8 @@ def test_who_has_begun_anew_is_not_sent_what_it_wanted_before() -> None:
     assert not any(ways(network, message)[Toward.SUBSCRIBER] for message in again)
 
 
-def test_what_waits_for_an_area_that_is_being_recovered_is_held_and_the_most_urgent_goes_first() -> (
-    None
-):
-    network = standing(10, recover_s=8)
+def test_events_for_an_area_in_recovery_are_held_and_the_most_urgent_goes_first() -> None:
+    network = settled_map(10, recover_s=8)
     network.subscribe(2, WHOLE)
     network.run(5)
     (victim,) = network.servers()[point_of((3, 3))]

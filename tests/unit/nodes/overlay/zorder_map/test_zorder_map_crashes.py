@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from map_network import ALL_CELLS, box_of, place_of
-from mesh_network import MeshNetwork
-from mesh_stories import BROKERS, SENSORS, MeshStories
 from nodes.protocol.interests import Interest, parse
 from nodes.protocol.wire import Kind, Message
+from support.overlays.broker_network import BrokerNetwork
+from support.overlays.broker_operations import BROKERS, SENSORS, BrokerOperations
+from support.overlays.map_network import ALL_CELLS, box_of, place_of
 
 WANTED = {
     "c1": [Interest("slope", box_of((0, 0), (4, 4))), Interest("valley")],
@@ -21,7 +21,7 @@ WANTED = {
 RESTLESS = {"level_s": 2, "k": 3, "e": 0.2}  # brokers move as often as possible
 
 
-class AreaMeshStories(MeshStories):
+class AreaBrokerOperations(BrokerOperations):
     """The same sequences, with places and areas, and with brokers that level their load all the time."""
 
     @initialize(
@@ -33,15 +33,15 @@ class AreaMeshStories(MeshStories):
     def begin(self, seed: int, slowest: float, level: bool, begin: float) -> None:
         self.random = Random(seed)
         parameters = RESTLESS if level else {"level_s": 0}
-        self.network = MeshNetwork("zorder-map", seed, len(BROKERS), parameters, slowest)
+        self.network = BrokerNetwork("zorder-map", seed, len(BROKERS), parameters, slowest)
         self.published: dict[int, set[str]] = {}
         self.confirmed: set[tuple[str, str]] = set()
         for number, (name, topics) in enumerate(SENSORS.items(), 101):
-            sensor = self.network.join(name, number, [], self.homes())
+            sensor = self.network.join(name, number, [], self.brokers_in_random_order())
             self.network.act(name, sensor.advertise(topics, 0.0))
         for number, (name, interests) in enumerate(WANTED.items(), 111):
             texts = [interest.text for interest in interests]
-            self.network.join(name, number, texts, self.homes())
+            self.network.join(name, number, texts, self.brokers_in_random_order())
         self.run(begin)
 
     def publish_on(self, sensor: str, topic: str, level: int) -> None:
@@ -53,7 +53,7 @@ class AreaMeshStories(MeshStories):
         self.published[self.network.publish(sensor, counter, topic, level, place)] = wanted
 
 
-TestAreaMeshStories = AreaMeshStories.TestCase
-TestAreaMeshStories.settings = settings(
+TestAreaBrokerOperations = AreaBrokerOperations.TestCase
+TestAreaBrokerOperations.settings = settings(
     max_examples=15, stateful_step_count=12, deadline=None, derandomize=True, database=None
 )

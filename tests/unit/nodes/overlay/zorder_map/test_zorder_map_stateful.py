@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from map_network import ALL_CELLS, Cell, MapNetwork, box_of
 from nodes.protocol.interests import Interest
+from support.overlays.map_network import ALL_CELLS, Cell, MapNetwork, box_of
 
 NUMBERS = range(1, 8)
 TOPICS = ["slope", "valley"]
@@ -25,7 +25,7 @@ interests = st.builds(
 )
 
 
-class AreaStories(RuleBasedStateMachine):
+class AreaOperations(RuleBasedStateMachine):
     """Broker 0 always runs; the others come, go and move, subscribe and publish."""
 
     @initialize(
@@ -90,7 +90,7 @@ class AreaStories(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
-        """Let much happen at once: single steps seldom make that."""
+        """Let many operations overlap, which single rules seldom do."""
         random = Random(seed)
         for _ in range(20):
             number, cell = random.choice(NUMBERS), random.choice(ALL_CELLS)
@@ -127,5 +127,5 @@ class AreaStories(RuleBasedStateMachine):
         assert set(network.delivered.values()) <= {1}
 
 
-TestAreaStories = AreaStories.TestCase
-TestAreaStories.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)
+TestAreaOperations = AreaOperations.TestCase
+TestAreaOperations.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)

@@ -34,32 +34,34 @@ class ComingAndGoing(RuleBasedStateMachine):
         self.matching: Matching[int] = Matching(dimensions, BITS, most_cells)
         self.model: dict[int, Box] = {}
 
-    @rule(who=st.integers(0, 9), data=st.data())
-    def subscribe(self, who: int, data: st.DataObject) -> None:
+    @rule(subscriber=st.integers(0, 9), data=st.data())
+    def subscribe(self, subscriber: int, data: st.DataObject) -> None:
         box = data.draw(boxes(self.dimensions))
-        self.matching.add(who, box)
-        self.model[who] = box
+        self.matching.add(subscriber, box)
+        self.model[subscriber] = box
 
-    @rule(who=st.integers(0, 9))
-    def unsubscribe(self, who: int) -> None:
-        if who in self.model:
-            self.matching.remove(who)
-            del self.model[who]
+    @rule(subscriber=st.integers(0, 9))
+    def unsubscribe(self, subscriber: int) -> None:
+        if subscriber in self.model:
+            self.matching.remove(subscriber)
+            del self.model[subscriber]
         else:
             with pytest.raises(KeyError):
-                self.matching.remove(who)
+                self.matching.remove(subscriber)
 
     @rule(data=st.data())
     def look_anywhere(self, data: st.DataObject) -> None:
         self.holds_for(data.draw(points(self.dimensions)))
 
-    @rule(who=st.integers(0, 9), side=st.sampled_from(["low", "high"]))
-    def look_at_a_corner(self, who: int, side: str) -> None:
-        if who in self.model:
-            self.holds_for(getattr(self.model[who], side))
+    @rule(subscriber=st.integers(0, 9), side=st.sampled_from(["low", "high"]))
+    def look_at_a_corner(self, subscriber: int, side: str) -> None:
+        if subscriber in self.model:
+            self.holds_for(getattr(self.model[subscriber], side))
 
     def holds_for(self, point: Point) -> None:
-        expected = sorted(who for who, box in self.model.items() if box.contains(point))
+        expected = sorted(
+            subscriber for subscriber, box in self.model.items() if box.contains(point)
+        )
         assert sorted(self.matching.match(point)) == expected
 
     @invariant()
@@ -75,13 +77,13 @@ TestComingAndGoing = ComingAndGoing.TestCase
 def test_a_corner_and_what_is_beside_it(drawn: tuple[list[Box], Point]) -> None:
     held, point = drawn
     matching: Matching[int] = Matching(len(point), BITS)
-    for who, box in enumerate(held):
-        matching.add(who, box)
-    expected = [who for who, box in enumerate(held) if box.contains(point)]
+    for subscriber, box in enumerate(held):
+        matching.add(subscriber, box)
+    expected = [subscriber for subscriber, box in enumerate(held) if box.contains(point)]
     assert sorted(matching.match(point)) == expected
 
 
-def test_who_subscribes_again_has_the_new_box_only() -> None:
+def test_a_subscriber_that_subscribes_again_has_the_new_box_only() -> None:
     matching: Matching[str] = Matching(2, BITS)
     matching.add("siren", Box((0, 0), (3, 3)))
     matching.add("siren", Box((3, 3), (9, 9)))
@@ -107,7 +109,7 @@ OUTSIDE: list[Callable[[Matching[str]], object]] = [
 
 
 @pytest.mark.parametrize("wrong", OUTSIDE)
-def test_what_is_not_of_the_space_is_refused_and_changes_nothing(
+def test_boxes_and_points_outside_the_space_are_refused_and_change_nothing(
     wrong: Callable[[Matching[str]], object],
 ) -> None:
     matching: Matching[str] = Matching(2, BITS)

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from map_network import ALL_CELLS, box_of, place_of, point_of
 from nodes.overlay.zorder_map.keys import CurveSpace, Keys
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.protocol.interests import Interest, parse
 from nodes.protocol.regions import Spans
 from nodes.protocol.wire import Kind, Message
 from nodes.protocol.zorder_map_messages import Entry, Toward
+from support.overlays.map_network import ALL_CELLS, box_of, place_of, point_of
 
 KEEP_S = 100.0
 cells = st.sampled_from(ALL_CELLS)
@@ -33,10 +33,10 @@ def registry() -> Registry:
     return Registry(CurveSpace(Keys(2), 8), KEEP_S)
 
 
-def newest(said: list[Entry]) -> dict[tuple[int, str], Entry]:
+def newest(updates: list[Entry]) -> dict[tuple[int, str], Entry]:
     """The last update of the highest version, for each interest."""
     found: dict[tuple[int, str], Entry] = {}
-    for entry in said:
+    for entry in updates:
         name = entry.broker, entry.text
         if name not in found or entry.version >= found[name].version:
             found[name] = entry
@@ -44,11 +44,11 @@ def newest(said: list[Entry]) -> dict[tuple[int, str], Entry]:
 
 
 @given(st.lists(entries, max_size=25), cells | st.none(), st.integers(1, 5))
-def test_a_publication_is_for_those_whose_newest_word_wants_it(
-    said: list[Entry], cell: tuple[int, int] | None, level: int
+def test_a_publication_is_for_the_brokers_whose_newest_update_wants_it(
+    updates: list[Entry], cell: tuple[int, int] | None, level: int
 ) -> None:
     known = registry()
-    for entry in said:
+    for entry in updates:
         known.note(entry, 0.0)
     place = () if cell is None else place_of(cell)
     message = Message(Kind.PUBLISH, level, topic="slope", place=place)
@@ -57,28 +57,28 @@ def test_a_publication_is_for_those_whose_newest_word_wants_it(
         assert known.matching(message, toward) == sorted(
             {
                 entry.broker
-                for entry in newest(said).values()
+                for entry in newest(updates).values()
                 if entry.wanted
                 and (parse(entry.text).box is not None) == boxed
                 and parse(entry.text).wants(message)
             }
         )
-    assert len(known) == sum(entry.wanted for entry in newest(said).values())
+    assert len(known) == sum(entry.wanted for entry in newest(updates).values())
 
 
 @given(st.lists(entries, max_size=15), cells)
-def test_what_must_be_known_at_a_point_is_handed_over_with_it(
-    said: list[Entry], cell: tuple[int, int]
+def test_interests_that_concern_a_point_are_handed_over_with_it(
+    updates: list[Entry], cell: tuple[int, int]
 ) -> None:
     known, heir = registry(), registry()
-    known.merge(said, 0.0)
+    known.merge(updates, 0.0)
     point = point_of(cell)
     heir.merge(known.meeting(Spans([(point, point)])), 0.0)
     message = Message(Kind.PUBLISH, 5, topic="slope", place=place_of(cell))
     assert heir.matching(message, Toward.PLACE) == known.matching(message, Toward.PLACE)
 
 
-def test_what_is_not_said_again_is_forgotten_and_so_is_an_earlier_life() -> None:
+def test_interests_that_are_not_refreshed_or_of_an_earlier_incarnation_are_forgotten() -> None:
     known = registry()
     everywhere = Spans([(0, 2**64 - 1)])
     first, second = 1 << 32, 2 << 32
@@ -87,7 +87,9 @@ def test_what_is_not_said_again_is_forgotten_and_so_is_an_earlier_life() -> None
     assert known.note(Entry(2, 1, True, "slope"), 50.0)
     assert known.note(Entry(1, second + 1, True, "river"), 50.0), "it has begun anew"
     assert {entry.text for entry in known.meeting(everywhere)} == {"slope", "river"}
-    assert not known.note(Entry(1, first + 3, True, "valley"), 50.0), "a word of the earlier life"
+    assert not known.note(Entry(1, first + 3, True, "valley"), 50.0), (
+        "an update of the earlier incarnation"
+    )
     known.tidy(everywhere, KEEP_S + 10)
     assert len(known) == 2
     known.tidy(everywhere, KEEP_S + 60)

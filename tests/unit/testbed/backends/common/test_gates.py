@@ -59,7 +59,9 @@ def test_every_gate_is_opened(gates: dict[str, Path]) -> None:
     assert nodes_past_gate(gates) == {"a", "b"}
 
 
-def test_the_dead_are_named_and_the_others_start(gates: dict[str, Path], tmp_path: Path) -> None:
+def test_dead_nodes_are_named_and_the_other_nodes_start(
+    gates: dict[str, Path], tmp_path: Path
+) -> None:
     done: list[str] = []
     controls = {**gates, "dead": tmp_path / "dead"}
     failed = open_gates(controls, lambda: frozenset(gates), 60.0, done.append)

@@ -38,7 +38,7 @@ def test_a_broker_listens_on_its_own_address() -> None:
     assert config["brokers"] == []
 
 
-def test_the_others_know_the_broker() -> None:
+def test_sensors_and_subscribers_know_the_address_of_the_broker() -> None:
     for node in (SENSOR, LISTENER):
         config = config_of(node)
         assert config["listen"] is None

@@ -23,7 +23,7 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pyz", "b.pyz", "c.pyz"]
 
 
-def test_it_holds_the_nodes_the_library_and_its_licence_and_no_machine_code(tmp_path: Path) -> None:
+def test_the_archive_holds_nodes_library_and_licence_and_no_machine_code(tmp_path: Path) -> None:
     with zipfile.ZipFile(zipapp.build(tmp_path / "nodes.pyz")) as archive:
         names = archive.namelist()
         assert "Redistribution and use" in archive.read("licenses/websockets/LICENSE").decode()

@@ -50,8 +50,8 @@ def test_limits_have_a_text() -> None:
     pi_zero = BOARDS["pi-zero"]
     assert limits(pi_zero, pi_zero.speed * 10).in_words() == "0.10 of a core, 512 MiB"
     assert limits(pi_zero, pi_zero.speed).in_words() == "a whole core, 512 MiB"
-    words = limits(pi_zero, pi_zero.speed / 2).in_words()
-    assert words == "a whole core, which is only 0.50 of the board's, 512 MiB"
+    text = limits(pi_zero, pi_zero.speed / 2).in_words()
+    assert text == "a whole core, which is only 0.50 of the board's, 512 MiB"
 
 
 def test_the_speed_of_a_core_is_a_program_of_its_own() -> None:

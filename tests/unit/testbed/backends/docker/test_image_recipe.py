@@ -34,7 +34,7 @@ def test_another_recipe_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None
     assert before != NodeImage(AMD64).name
 
 
-def test_what_is_done_to_the_packages_is_part_of_the_recipe(
+def test_the_script_that_completes_the_packages_is_part_of_the_recipe(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     before = NodeImage(AMD64).name
@@ -97,7 +97,7 @@ def test_a_platform_without_variants_has_none_in_the_archive(tmp_path: Path) -> 
     assert "variant" not in config
 
 
-def test_an_image_of_packages_says_which(tmp_path: Path) -> None:
+def test_an_image_of_packages_lists_its_packages(tmp_path: Path) -> None:
     _, config, _ = members(MOSQUITTO, tmp_path)
     assert config["config"]["Labels"]["testbed.content"] == "mosquitto mosquitto-clients"
     assert config["config"]["Cmd"] == ["sh"]

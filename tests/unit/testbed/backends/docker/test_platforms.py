@@ -55,7 +55,7 @@ def test_a_left_out_variant_is_the_usual_one(text: str, means: str) -> None:
 
 
 @given(st.text(st.sampled_from("linuxarm64v78/- "), max_size=20))
-def test_whatever_is_written_is_a_platform_or_an_error_that_names_the_known_ones(text: str) -> None:
+def test_any_text_is_a_platform_or_an_error_that_names_the_known_platforms(text: str) -> None:
     try:
         understood, hint = str(Platform.parse(text)), ""
     except InputError as error:
@@ -75,7 +75,7 @@ def test_a_handler_is_enabled_and_opened_beforehand() -> None:
     assert read_handler("") == Handler(enabled=False, fixed=False)
 
 
-def test_its_own_programs_run_natively_those_of_others_through_qemu() -> None:
+def test_a_machine_runs_its_own_programs_natively_and_foreign_ones_through_qemu() -> None:
     assert judge(AMD64, X86).how == "natively"
     verdict = judge(ARM64, X86)
     assert (verdict.runs, verdict.emulated, verdict.how) == (True, True, "through qemu")
@@ -115,7 +115,7 @@ def test_an_arm64_may_run_arm_v7_natively(runs_32_bit: bool) -> None:
         ),
     ],
 )
-def test_what_is_missing_comes_with_the_command_that_helps(
+def test_a_missing_prerequisite_is_reported_with_the_command_that_helps(
     machine: Machine, reason: str, fix: str
 ) -> None:
     verdict = judge(ARM64, machine)
@@ -138,7 +138,7 @@ def test_what_is_missing_comes_with_the_command_that_helps(
         st.frozensets(st.sampled_from(["qemu-aarch64", "qemu-arm"])),
     ),
 )
-def test_either_it_runs_or_there_is_a_command(wanted: Platform, machine: Machine) -> None:
+def test_a_platform_runs_or_the_verdict_has_a_command(wanted: Platform, machine: Machine) -> None:
     verdict = judge(wanted, machine)
     assert verdict.how
     assert verdict.runs != bool(verdict.fix)

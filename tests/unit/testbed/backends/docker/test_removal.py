@@ -64,27 +64,27 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.split("?")[0]
         if path.endswith("/version"):
-            self._say(200, VERSION)
+            self._reply(200, VERSION)
         elif self.server.hangs:
             self.server.ended.wait(30)
         elif self.server.refusal:
             code, reason = self.server.refusal
-            self._say(code, {"message": reason})
+            self._reply(code, {"message": reason})
         elif path.endswith("/containers/json"):
             self.server.looks += 1
             self.server.on_look(self.server.looks)
-            self._say(200, [listed(name) for name in sorted(self.server.present)])
+            self._reply(200, [listed(name) for name in sorted(self.server.present)])
         else:
             name = path.split("/")[-2]
-            self._say(200, {"Id": name, "Name": f"/{name}", "Config": {"Labels": {}}})
+            self._reply(200, {"Id": name, "Name": f"/{name}", "Config": {"Labels": {}}})
 
     def do_DELETE(self) -> None:
         code, reason = self.server.removal
         if code == 204:
             self.server.present.discard(self.path.split("?")[0].split("/")[-1])
-        self._say(code, {"message": reason} if reason else None)
+        self._reply(code, {"message": reason} if reason else None)
 
-    def _say(self, code: int, document: Any) -> None:
+    def _reply(self, code: int, document: Any) -> None:
         body = b"" if document is None else json.dumps(document).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
@@ -180,7 +180,7 @@ def test_without_an_engine_there_is_nothing_left_of_a_lab_that_never_had_nodes(
 ) -> None:
     assert remove_lab(lab, "docker") == []
     lab.node("s1").mkdir(parents=True)
-    assert remove_lab(lab, None) == [], "without a record nobody says that it was docker"
+    assert remove_lab(lab, None) == [], "without a record, nothing shows that it was a Docker lab"
 
 
 def test_containers_are_removed_by_name(fake: FakeEngine, lab: LabPlace) -> None:
@@ -229,7 +229,7 @@ def test_a_removal_that_never_ends_is_an_error(
     assert fake.looks == 4
 
 
-def test_whatever_the_engine_does_wrong_is_our_own_error(fake: FakeEngine, lab: LabPlace) -> None:
+def test_failures_of_the_engine_become_our_own_error(fake: FakeEngine, lab: LabPlace) -> None:
     fake.refusal = (500, "no space left on device")
     with pytest.raises(EngineError, match="the Docker engine failed: no space left on device"):
         lab_containers(lab)

@@ -57,7 +57,7 @@ def test_only_traffic_of_the_lab_is_shaped(tmp_path: Path) -> None:
     assert listed["interface"] == "eth0"
 
 
-def test_a_lab_that_is_all_on_boards_has_no_peers_here(tmp_path: Path) -> None:
+def test_a_lab_entirely_on_boards_has_only_boards_as_peers(tmp_path: Path) -> None:
     topology = load_text(
         "nodes: {a: {kind: broker, place: boards}, b: {kind: sensor, place: boards}}", "x.yaml"
     )
@@ -67,7 +67,7 @@ def test_a_lab_that_is_all_on_boards_has_no_peers_here(tmp_path: Path) -> None:
     assert files(topology, tmp_path).links(boards[0], "eth0", link)["peers"] == ["192.0.2.2"]
 
 
-def test_boards_learn_the_way_to_nodes_here() -> None:
+def test_boards_get_a_route_to_the_nodes_on_this_machine() -> None:
     topology = placed("{kind: broker}")
     listed = host_variables(BOARDS[0], "eth0", topology, Uplink("br0", "192.0.2.250/24"))
     assert listed["testbed_routes"] == [{"to": topology.prefix, "via": "192.0.2.250"}]

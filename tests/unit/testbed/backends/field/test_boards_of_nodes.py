@@ -33,7 +33,7 @@ def topology() -> Topology:
     return load_text(FIELD, "field.yaml")
 
 
-def test_a_host_is_the_node_of_its_name_or_the_one_it_says(topology: Topology) -> None:
+def test_a_host_runs_the_node_of_its_name_or_the_node_that_it_names(topology: Topology) -> None:
     boards = boards_of(
         topology,
         {
@@ -58,7 +58,7 @@ def test_the_inventory_names_real_links_and_interfaces(topology: Topology) -> No
 
 
 @pytest.mark.parametrize(
-    ("hosts", "words"),
+    ("hosts", "message"),
     [
         ({"slopes-0": {"ansible_host": "192.0.2.1"}}, "no board for slopes-1, siren"),
         (
@@ -71,10 +71,10 @@ def test_the_inventory_names_real_links_and_interfaces(topology: Topology) -> No
         ),
     ],
 )
-def test_what_does_not_work_out_is_refused(
-    topology: Topology, hosts: dict[str, dict[str, str]], words: str
+def test_inventories_that_do_not_fit_the_topology_are_refused(
+    topology: Topology, hosts: dict[str, dict[str, str]], message: str
 ) -> None:
-    with pytest.raises(InputError, match=words) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         boards_of(topology, hosts)
     assert caught.value.hint
 
@@ -95,7 +95,7 @@ def test_boards_keep_their_own_addresses_and_the_others_theirs(topology: Topolog
     assert is_mixed(topology)
 
 
-def test_the_uplink_is_said_once_for_all() -> None:
+def test_one_host_names_the_uplink_for_all_hosts() -> None:
     hosts = {
         "a": {},
         "b": {"testbed_uplink_interface": "br0", "testbed_uplink_address": "192.0.2.250/24"},

@@ -37,7 +37,7 @@ def test_the_same_sources_give_the_same_bytes(pyz: Path, tmp_path: Path) -> None
     assert other.read_bytes() == pyz.read_bytes()
 
 
-def test_it_holds_no_protocols_and_the_licence(pyz: Path) -> None:
+def test_the_archive_holds_the_licence_and_no_protocols(pyz: Path) -> None:
     with zipfile.ZipFile(pyz) as archive:
         names = archive.namelist()
         assert "GNU GENERAL PUBLIC LICENSE" in archive.read("licenses/scapy/LICENSE").decode()
@@ -47,7 +47,7 @@ def test_it_holds_no_protocols_and_the_licence(pyz: Path) -> None:
     assert pyz.stat().st_size < 4 << 20
 
 
-def test_all_that_is_in_it_is_loaded_from_it(pyz: Path) -> None:
+def test_all_modules_of_the_archive_are_loaded_from_it(pyz: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", LOADED, str(pyz)],
         capture_output=True,
@@ -78,11 +78,18 @@ def foreign(pyz: Path) -> Path:
 
 
 @pytest.mark.parametrize("which", ["pyz", "foreign"])
-def test_it_starts_with_nothing_but_python(
+def test_the_archive_starts_with_nothing_but_python(
     request: pytest.FixtureRequest, tmp_path: Path, which: str
 ) -> None:
     program: Path = request.getfixturevalue(which)
-    arguments = ["--interface", "none0", "--file", tmp_path / "a.pcap", "--account", tmp_path / "a"]
+    arguments = [
+        "--interface",
+        "none0",
+        "--file",
+        tmp_path / "a.pcap",
+        "--statistics",
+        tmp_path / "a",
+    ]
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-W", "error", program, *arguments],
         capture_output=True,
@@ -102,7 +109,14 @@ def test_it_starts_with_nothing_but_python(
     "wrong", [["--snaplen", "0"], ["--without-port", "0"], ["--without-port", "ssh"], ["--what"]]
 )
 def test_wrong_arguments_are_reported(pyz: Path, tmp_path: Path, wrong: list[str]) -> None:
-    needed = ["--interface", "lo", "--file", str(tmp_path / "a"), "--account", str(tmp_path / "b")]
+    needed = [
+        "--interface",
+        "lo",
+        "--file",
+        str(tmp_path / "a"),
+        "--statistics",
+        str(tmp_path / "b"),
+    ]
     done = subprocess.run(
         [sys.executable, pyz, *needed, *wrong], capture_output=True, text=True, check=False
     )

@@ -39,7 +39,7 @@ def bring(folder: Path, file_entry: dict[str, object]) -> None:
 
 @given(st.binary(max_size=50), st.binary(max_size=50), st.booleans())
 @settings(max_examples=8, deadline=None)
-def test_whatever_is_here_already_the_file_is_whole_afterwards(
+def test_a_collected_file_is_complete_whatever_copy_existed_before(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, other: bytes, begun: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("board")

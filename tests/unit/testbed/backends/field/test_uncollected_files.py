@@ -22,7 +22,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[LabPlace, R
     monkeypatch.setenv("TESTBED_CAPTURES", str(tmp_path / "captures"))
     run = RunPlace(tmp_path / "captures" / "field-20260101-000000-abcd")
     run.folder.mkdir(parents=True)
-    write_json(run.manifest, {"format": 1})
+    write_json(run.manifest, {"format": 2})
     return LabPlace(tmp_path / "field"), run
 
 
@@ -52,7 +52,7 @@ def test_only_boards_whose_data_was_collected_or_that_have_none_are_cleared(
     assert discard or "board b still has what was not collected" in left[0]
 
 
-def test_a_lab_that_is_gone_is_not_cleared_of_what_is_not_in_its_run(
+def test_boards_of_a_removed_lab_keep_files_that_its_run_does_not_have(
     places: tuple[LabPlace, RunPlace],
 ) -> None:
     _, run = places
@@ -62,7 +62,7 @@ def test_a_lab_that_is_gone_is_not_cleared_of_what_is_not_in_its_run(
     assert list(_uncollected("another", ["a", "b"])) == ["a", "b"]
 
 
-def test_a_node_that_is_made_anew_still_has_what_it_wrote(
+def test_a_recreated_node_still_has_its_uncollected_files(
     places: tuple[LabPlace, RunPlace],
 ) -> None:
     lab, run = places

@@ -1,4 +1,4 @@
-"""Partitions, background traffic and changed links in virtual time: what passes, and what each line carries."""
+"""Partitions, background traffic and changed links in virtual time: which messages pass, and the bytes of each link."""
 
 import json
 from pathlib import Path
@@ -38,34 +38,34 @@ def played(more: str) -> tuple[SimulatedLab, PlayResult]:
     return lab, play(lab, lambda seconds: None)
 
 
-def heard(lab: SimulatedLab, node: str, run: PlayResult) -> list[float]:
-    """When, in seconds of the scenario."""
+def reception_times(lab: SimulatedLab, node: str, run: PlayResult) -> list[float]:
+    """The times of the receptions of a node, in seconds of the scenario."""
     lines = [json.loads(line) for line in lab.nodes[node].log.lines]
     return [
         (line["t"] - EPOCH_NS - run.start) / 1e9 for line in lines if line["event"] == "receive"
     ]
 
 
-def test_nothing_passes_between_the_sides_and_all_comes_when_they_are_one_again():
+def test_nothing_crosses_a_partition_and_everything_arrives_after_it_heals():
     partition = "    - {at: 5s, for: 4s, partition: {sides: [[hub], [office]]}}"
     lab, run = played(partition)
     assert run.settled
-    assert not [at for at in heard(lab, "office", run) if 5.5 < at < 9]
-    assert [at for at in heard(lab, "siren", run) if 5.5 < at < 9]
+    assert not [at for at in reception_times(lab, "office", run) if 5.5 < at < 9]
+    assert [at for at in reception_times(lab, "siren", run) if 5.5 < at < 9]
     assert lab.directions["hub", "up"].dropped["parted"] > 0
     assert lab.directions["mast", "down"].dropped["parted"] == 0
-    assert [each["action"] for each in run.actions] == ["partition", "reunite"]
+    assert [each["action"] for each in run.actions] == ["partition", "heal"]
 
 
-def test_a_partition_that_nothing_ends_is_over_with_the_scenario():
+def test_a_partition_without_an_end_heals_with_the_scenario():
     lab, run = played("    - {at: 5s, partition: {sides: [[hub], [siren]]}}")
     assert run.settled
-    assert not [at for at in heard(lab, "siren", run) if 5.5 < at < 20]
-    assert run.actions[-1]["action"] == "reunite"
+    assert not [at for at in reception_times(lab, "siren", run) if 5.5 < at < 20]
+    assert run.actions[-1]["action"] == "heal"
     assert not lab.partitions.active
 
 
-def test_background_traffic_fills_lines_at_its_rate_and_is_no_message():
+def test_background_traffic_fills_links_at_its_rate_and_is_no_message():
     lab, run = played("    - {at: 5s, for: 10s, load: {nodes: office, to: siren, rate: 64kbit/s}}")
     quiet, _ = played("    - {at: 5s, mark: nothing}")
     for link, direction in (("office", "up"), ("mast", "up"), ("siren", "down")):
@@ -76,11 +76,11 @@ def test_background_traffic_fills_lines_at_its_rate_and_is_no_message():
         not_layers = ("missing_bytes", "lost_tail_bytes")
         assert sum(row[name] for name in layers if name not in not_layers) == row["wire_bytes"]
     assert run.expected == run.received == 60
-    slower = sum(heard(lab, "siren", run)) - sum(heard(quiet, "siren", run))
+    slower = sum(reception_times(lab, "siren", run)) - sum(reception_times(quiet, "siren", run))
     assert slower > 0
 
 
-def test_a_change_that_cannot_be_is_on_record_with_its_reason_and_all_goes_on():
+def test_an_impossible_link_change_is_recorded_with_its_reason_and_the_run_goes_on():
     _, run = played("    - {at: 5s, link: {nodes: siren, delay: 0ms, jitter: 50ms}}")
     (entry,) = run.actions
     assert "larger than the delay" in entry["details"]["failed"]

@@ -1,4 +1,4 @@
-"""Subscriptions by area in virtual time: with every method each subscriber gets what its file says, and no more."""
+"""Subscriptions by area in virtual time: with every method each subscriber gets the publications of its area."""
 
 import json
 from collections import Counter
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from nodes.overlay import METHODS
+from support.overlays.valley_areas import Valley
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.play import play
 from testbed.places import RunPlace
 from testbed.topology import load_text
-from valley_areas import Valley
 
 FAULTS = """
     - at: 6s
@@ -39,14 +39,14 @@ def file_for(method: str, faults: str = "") -> str:
 
 
 def simulate(text: str) -> list[dict[str, Any]]:
-    """All that the nodes log."""
+    """The log entries of all nodes."""
     lab = SimulatedLab(load_text(text, "valley"), RunPlace(Path("areas")), SECOND // 1000)
     play(lab, lambda seconds: None)
     return [json.loads(line) for node in lab.nodes.values() for line in node.log.lines]
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_everybody_gets_what_its_file_says_and_nothing_else(method: str) -> None:
+def test_every_subscriber_gets_the_publications_of_its_area_and_no_others(method: str) -> None:
     valley, log = Valley(), simulate(file_for(method))
     published = [line for line in log if line["event"] == "publish"]
     due = Counter(
@@ -56,13 +56,15 @@ def test_everybody_gets_what_its_file_says_and_nothing_else(method: str) -> None
     )
     got = Counter((line["node"], line["id"]) for line in log if line["event"] == "receive")
     assert got == due
-    assert {name for name, _ in due} == set(valley.wanted), "everybody wants something of it"
-    assert len(due) < len(published) * len(valley.wanted) / 2, "and hardly anybody all of it"
+    assert {name for name, _ in due} == set(valley.wanted), (
+        "every subscriber wants some publications"
+    )
+    assert len(due) < len(published) * len(valley.wanted) / 2, "and few of them want all"
     assert not [line for line in log if line["event"] in ("refuse", "drop", "duplicate")]
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "star"])
-def test_what_is_urgent_in_an_area_survives_faults(method: str) -> None:
+def test_urgent_publications_in_an_area_survive_faults(method: str) -> None:
     valley, log = Valley(), simulate(file_for(method, FAULTS))
     due = {
         (name, line["id"])

@@ -76,13 +76,13 @@ def test_every_method_brings_everything_once_over_links_between_brokers(method: 
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_nothing_urgent_is_lost_or_doubled_while_brokers_and_lines_fail(seed: int) -> None:
+def test_nothing_urgent_is_lost_or_doubled_while_brokers_and_links_fail(seed: int) -> None:
     lab, played = run(replace(load_text(FILE + FAULTS, "mesh"), seed=seed))
     assert played.received == played.expected > 100
     assert set(received(lab).values()) == {1}
-    told = Counter(e["event"] for e in events(lab))
-    assert told["unreachable"]
-    assert told["lost-peer"]
+    logged = Counter(e["event"] for e in events(lab))
+    assert logged["unreachable"]
+    assert logged["lost-peer"]
 
 
 def test_faults_are_the_same_each_time(tmp_path: Path) -> None:
@@ -96,14 +96,14 @@ def test_faults_are_the_same_each_time(tmp_path: Path) -> None:
     assert traces[0] == traces[1]
 
 
-def test_all_bytes_are_accounted_for_whatever_ends() -> None:
+def test_all_bytes_are_accounted_for_despite_faults() -> None:
     lab, _ = run(load_text(FILE + FAULTS, "mesh"))
     rows: dict[str, list[Any]] = {}
     layers = ("ethernet", "ip", "tcp", "retransmitted", "websocket", "label", "header", "payload")
     for capture in lab.captures:
         row = link_row(capture, {}, rows)
         assert set(COUNTS) < set(row)
-        layered = sum(row[f"{name}_bytes"] for name in (*layers, "control", "answers", "unread"))
+        layered = sum(row[f"{name}_bytes"] for name in (*layers, "control", "udp_acks", "unread"))
         assert layered == row["wire_bytes"], capture.link
 
 
@@ -112,14 +112,14 @@ def at(lab: SimulatedLab, second: float, kind: ActionKind, *names: str) -> None:
     lab.loop.at(round(second * SECOND), lab.apply, action)
 
 
-def home_of(lab: SimulatedLab, name: str) -> str:
-    (home,) = lab.nodes[name].links
-    return home
+def broker_of(lab: SimulatedLab, name: str) -> str:
+    (broker,) = lab.nodes[name].links
+    return broker
 
 
-def test_who_loses_its_broker_tries_it_once_more_and_moves_to_the_next() -> None:
+def test_a_client_that_loses_its_broker_retries_once_and_moves_to_the_next() -> None:
     topology = load_text(FILE, "mesh")
-    first, second, *_ = topology.node("sirens-0").homes
+    first, second, *_ = topology.node("sirens-0").brokers
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
     at(lab, 10, ActionKind.CRASH, first)
     play(lab, lambda seconds: None)
@@ -134,41 +134,41 @@ def test_who_loses_its_broker_tries_it_once_more_and_moves_to_the_next() -> None
         ("unreachable", first),
         ("connect", second),
     ]
-    assert home_of(lab, "sirens-0") == second
+    assert broker_of(lab, "sirens-0") == second
 
 
-def test_a_broker_that_has_fallen_silent_is_not_called_a_second_time() -> None:
+def test_clients_do_not_retry_a_silent_broker() -> None:
     topology = load_text(FILE, "mesh")
-    first, second, *_ = topology.node("gauges-0").homes
+    first, second, *_ = topology.node("gauges-0").brokers
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
     at(lab, 10, ActionKind.CUT, first)
     play(lab, lambda seconds: None)
-    told = [e for e in events(lab, "gauges-0") if "peer" in e]
-    assert [(e["event"], e["peer"]) for e in told] == [
+    logged = [e for e in events(lab, "gauges-0") if "peer" in e]
+    assert [(e["event"], e["peer"]) for e in logged] == [
         ("connect", first),
         ("disconnect", first),
         ("connect", second),
     ]
-    assert told[2]["t"] - told[1]["t"] < SECOND
+    assert logged[2]["t"] - logged[1]["t"] < SECOND
 
 
-def test_a_broker_that_stops_in_order_sends_its_guests_away_at_once() -> None:
+def test_a_broker_that_stops_in_order_disconnects_its_clients_at_once() -> None:
     topology = load_text(FILE, "mesh")
-    first, second, *_ = topology.node("sirens-0").homes
+    first, second, *_ = topology.node("sirens-0").brokers
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
     at(lab, 10, ActionKind.STOP, first)
     play(lab, lambda seconds: None)
-    told = {
+    logged = {
         e["event"]: e["t"] / SECOND - 1e9
         for e in events(lab, "sirens-0")
         if e["event"] in ("disconnect", "connect")
     }
-    assert 10 < told["disconnect"] < told["connect"] < 11.5
-    assert home_of(lab, "sirens-0") == second
+    assert 10 < logged["disconnect"] < logged["connect"] < 11.5
+    assert broker_of(lab, "sirens-0") == second
     assert [e["event"] for e in events(lab, first)][-1] == "stop"
 
 
-def test_a_sensor_that_crashes_sends_what_nobody_had_taken_when_it_is_back() -> None:
+def test_a_restarted_sensor_sends_its_unacknowledged_messages() -> None:
     topology = load_text(FILE, "mesh")
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
     at(lab, 9.99, ActionKind.CUT, "gauges-0")
@@ -184,7 +184,7 @@ def test_a_sensor_that_crashes_sends_what_nobody_had_taken_when_it_is_back() -> 
         assert all(received(lab)[siren, identity] == 1 for siren in ("sirens-0", "sirens-1"))
 
 
-def test_a_subscriber_that_was_down_is_told_what_it_missed_and_nothing_twice() -> None:
+def test_a_restarted_subscriber_gets_the_missed_messages_and_none_twice() -> None:
     topology = load_text(FILE, "mesh")
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
     at(lab, 12, ActionKind.CRASH, "sirens-0")
@@ -194,7 +194,7 @@ def test_a_subscriber_that_was_down_is_told_what_it_missed_and_nothing_twice() -
     assert set(received(lab).values()) == {1}
 
 
-def test_links_between_brokers_that_nobody_uses_are_closed_in_order() -> None:
+def test_unused_links_between_brokers_are_closed_in_order() -> None:
     many = FILE.replace("count: 5", "count: 12").replace("sg-tbps}", "sg-tbps, max_links: 2}")
     lab, played = run(load_text(many, "mesh"))
     assert played.received == played.expected
@@ -251,8 +251,8 @@ def test_links_closed_in_order_while_the_other_side_has_much_to_send_lose_nothin
     assert sum(closed_over) > 50
     assert played.received == played.expected > 300
     assert set(received(lab).values()) == {1}
-    # Both sides have something to send when the link is gone, so they call each other at once.
+    # Both brokers have messages to send when the link is gone, so they connect to each other at once.
     assert not [e for e in events(lab) if e["event"] in ("unreachable", "lost-peer")]
-    told = [e for e in events(lab, *brokers) if e["event"] == "disconnect"]
-    assert sum("not used" in e["reason"] for e in told) >= 2 * len(closed_over) > 0
-    assert not [e for e in told if e["queued"] and e["peer"] in brokers]
+    logged = [e for e in events(lab, *brokers) if e["event"] == "disconnect"]
+    assert sum("not used" in e["reason"] for e in logged) >= 2 * len(closed_over) > 0
+    assert not [e for e in logged if e["queued"] and e["peer"] in brokers]

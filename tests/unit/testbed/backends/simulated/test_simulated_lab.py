@@ -1,4 +1,4 @@
-"""A topology in virtual time: what it must come to by arithmetic, and the same each time."""
+"""A topology in virtual time: delays and bytes follow from arithmetic, and are the same each time."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.metrics.link_utilization import UTILIZATION as ANALYSED_USE
+from analysis.metrics.link_utilization import UTILIZATION as ANALYSED_UTILIZATION
 from analysis.protocols.link import TOTALS
 from analysis.protocols.messages import SIGHTING
 from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.play import PlayResult, play
-from testbed.backends.simulated.trace import LINKS, MESSAGES, USE, write_trace
+from testbed.backends.simulated.trace import LINK_UTILIZATION, LINKS, MESSAGES, write_trace
 from testbed.links.changes import Action, LinkOrder, LinkState, apply_order, configured_links
 from testbed.places import RunPlace
 from testbed.topology import load
@@ -86,10 +86,10 @@ def events(lab: SimulatedLab, node: str) -> list[dict[str, Any]]:
 def test_the_tables_are_those_of_the_analysis() -> None:
     assert list(MESSAGES) == list(SIGHTING)
     assert list(LINKS) == list(TOTALS)
-    assert list(USE) == list(ANALYSED_USE)
+    assert list(LINK_UTILIZATION) == list(ANALYSED_UTILIZATION)
 
 
-def test_a_lone_message_takes_what_its_bytes_take_on_each_line(
+def test_a_lone_message_takes_the_time_of_its_bytes_on_each_link(
     topology_of: Reading, tmp_path: Path
 ) -> None:
     lab, played = run(topology_of(FILE), service_ns=SECOND // 1000)
@@ -125,32 +125,34 @@ def test_every_delivery_method_brings_everything_and_all_bytes_are_accounted_for
     links = pq.read_table(tmp_path / "trace" / "links.parquet").to_pylist()
     layers = ("ethernet", "ip", "tcp", "retransmitted", "websocket", "label", "header", "payload")
     for link in links:
-        layered = sum(link[f"{name}_bytes"] for name in (*layers, "control", "answers"))
+        layered = sum(link[f"{name}_bytes"] for name in (*layers, "control", "udp_acks"))
         assert layered == link["wire_bytes"], link["link"]
         assert link["unread_bytes"] == link["missing_bytes"] == 0
     by_link = {(row["link"], row["direction"]): row for row in links}
     assert by_link["gauge", "up"]["payload_bytes"] == 3 * 1000 + 20_000 + 200
-    used = pq.read_table(tmp_path / "trace" / "use.parquet").to_pylist()
+    used = pq.read_table(tmp_path / "trace" / "link_utilization.parquet").to_pylist()
     for (name, direction), link in by_link.items():
         mine = [row for row in used if (row["link"], row["direction"]) == (name, direction)]
         assert sum(row["bytes"] for row in mine) == link["wire_bytes"]
         assert sum(row["packets"] for row in mine) == link["packets"]
     assert by_link["office", "down"]["publish_messages"] == 5
-    assert (by_link["office", "up"]["answer_packets"] > 0) == (delivery.get("ack") == "udp")
+    assert (by_link["office", "up"]["udp_ack_packets"] > 0) == (delivery.get("ack") == "udp")
 
 
-def test_urgent_first_is_urgent_first_here_too(topology_of: Reading, tmp_path: Path) -> None:
+def test_preemptive_delivery_sends_urgent_messages_first_in_virtual_time(
+    topology_of: Reading, tmp_path: Path
+) -> None:
     late = {}
     for method in ("fifo", "preemptive"):
         lab, _ = run(topology_of(f"{FILE}\ndelivery: {{method: {method}}}\n"))
         rows = sightings(lab, tmp_path / method)
         late[method] = delays(rows, "siren")[-1]
-    # Under fifo the alert waits for what is left of the photograph, 1.5 s; preemptive lets it pass between pieces.
+    # Under fifo the alert waits for the rest of the photograph, 1.5 s; preemptive lets it pass between pieces.
     assert late["fifo"] > 1.5
     assert late["preemptive"] < 0.5
 
 
-def test_the_same_seed_gives_the_same_trace_byte_by_byte_and_another_another(
+def test_the_same_seed_gives_the_same_trace_and_another_seed_another_trace(
     topology_of: Reading, tmp_path: Path
 ) -> None:
     shaky = FILE.replace("link: narrow", "link: shaky")
@@ -179,7 +181,7 @@ def test_losses_and_jitter_delay_messages_but_lose_none(
     assert sum(link["retransmitted_packets"] for link in links) > 0
 
 
-def test_nodes_behind_one_router_share_its_line(topology_of: Reading, tmp_path: Path) -> None:
+def test_nodes_behind_one_router_share_its_link(topology_of: Reading, tmp_path: Path) -> None:
     text = """
 name: shared
 links: {profiles: {narrow: {both: {rate: 80kbit/s, delay: 50ms}}}}
@@ -202,12 +204,12 @@ scenario:
     first, second = sorted(delays(rows, "office"))
     assert first == pytest.approx(one + 0.05, abs=0.001)
     assert second == pytest.approx(2 * one + 0.05, abs=0.001)
-    ways = {(row["link"], row["direction"]) for row in rows if row["kind"] == "PUBLISH"}
-    assert ("village", "up") in ways
-    assert ("village", "down") in ways  # from the broker back to the hut
+    directions = {(row["link"], row["direction"]) for row in rows if row["kind"] == "PUBLISH"}
+    assert ("village", "up") in directions
+    assert ("village", "down") in directions  # from the broker back to the hut
 
 
-def test_a_cut_line_delays_what_is_published_until_it_is_restored(
+def test_a_cut_link_delays_publications_until_it_is_restored(
     topology_of: Reading, tmp_path: Path
 ) -> None:
     topology = topology_of(FILE)
@@ -235,7 +237,7 @@ def test_a_cut_line_delays_what_is_published_until_it_is_restored(
     assert max(delays(rows, "office")[:3]) < 0.4
 
 
-def test_who_has_vanished_for_two_minutes_connects_again_and_gets_the_next_message(
+def test_a_subscriber_cut_off_for_minutes_reconnects_and_gets_the_next_message(
     topology_of: Reading,
 ) -> None:
     text = FILE.replace("duration: 20s", "duration: 10min").replace("at: 10500ms", "at: 9min")
@@ -247,8 +249,8 @@ def test_who_has_vanished_for_two_minutes_connects_again_and_gets_the_next_messa
     lab.loop.at(400 * SECOND, lambda _: lab.change_links({"siren": configured}))
     played = play(lab, lambda seconds: None)
     assert played.expected - played.received == 2  # the broker's queue went with the link
-    told = [event["event"] for event in events(lab, "broker") if event.get("peer") == "siren"]
-    assert told == ["connect", "disconnect", "connect"]
+    logged = [event["event"] for event in events(lab, "broker") if event.get("peer") == "siren"]
+    assert logged == ["connect", "disconnect", "connect"]
 
 
 def test_a_node_that_cannot_connect_is_named(topology_of: Reading) -> None:
@@ -261,27 +263,27 @@ def test_a_node_that_cannot_connect_is_named(topology_of: Reading) -> None:
         run(topology_of(hopeless))
 
 
-def test_logs_tell_what_real_nodes_tell(topology_of: Reading) -> None:
+def test_logs_have_the_events_and_fields_of_real_nodes(topology_of: Reading) -> None:
     lab, _ = run(topology_of(FILE))
-    told = events(lab, "siren")
-    assert [event["event"] for event in told] == [
+    logged = events(lab, "siren")
+    assert [event["event"] for event in logged] == [
         "start",
         "connect",
         "ready",
         *["receive"] * 4,
         "stop",
     ]
-    assert set(told[3]) == {
+    assert set(logged[3]) == {
         *("t", "node", "event", "id", "topic", "priority", "size", "hops"),
         *("published_ns", "origin"),
     }
-    assert told[-1]["received"] == 4
+    assert logged[-1]["received"] == 4
     published = [event for event in events(lab, "gauge") if event["event"] == "publish"]
     assert [event["late_ns"] for event in published] == [0] * 5
     assert len({event["id"] for event in published}) == 5
 
 
-def test_a_full_queue_drops_and_says_so(topology_of: Reading) -> None:
+def test_a_full_queue_drops_messages_and_logs_it(topology_of: Reading) -> None:
     text = f"{FILE}\ndelivery: {{method: fifo, limit_bytes: 20100}}\n".replace(
         "size: 20kB}", "size: 20kB, period: 100ms, count: 8}"
     )
@@ -294,17 +296,17 @@ def test_a_full_queue_drops_and_says_so(topology_of: Reading) -> None:
     )
 
 
-def test_a_peer_that_is_refused_hears_of_it_and_comes_again(topology_of: Reading) -> None:
+def test_a_refused_peer_is_disconnected_and_reconnects(topology_of: Reading) -> None:
     topology = topology_of(FILE)
     lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
     refusal = [Refuse("siren", "it broke the rules")]
     lab.loop.at(6 * SECOND, lambda _: lab.nodes["broker"].perform(refusal))
     played = play(lab, lambda seconds: None)
     assert played.received == played.expected  # it was back before the next alert
-    told = [
+    logged = [
         (e["event"], e.get("reason")) for e in events(lab, "broker") if e.get("peer") == "siren"
     ]
-    assert told == [
+    assert logged == [
         ("connect", None),
         ("refuse", "it broke the rules"),
         ("disconnect", "it broke the rules"),

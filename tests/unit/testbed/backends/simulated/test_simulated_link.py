@@ -1,4 +1,4 @@
-"""A line in virtual time: nothing is lost without being counted, nothing overtakes, nothing is faster than the line."""
+"""A link in virtual time: every lost packet is counted, no packet overtakes another, none is faster than the link."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -27,17 +27,17 @@ shapes = st.builds(
 )
 
 
-class Lines:
-    """Some lines in a row, and what comes out behind them."""
+class LinkChain:
+    """Some links in a row, and the packets that arrive behind them."""
 
     def __init__(self, *chosen: Shape, queue: int = 10**9, seed: int = 1) -> None:
         self.loop = Loop()
         self.captures = [DirectionCapture(f"link-{number}", "up") for number in range(len(chosen))]
-        self.lines = [
+        self.links = [
             LinkDirection(self.loop, LinkModel(shape, queue, Random(f"{seed}/{number}")), capture)
             for number, (shape, capture) in enumerate(zip(chosen, self.captures, strict=True))
         ]
-        self.flow = Flow("here", "there", tuple(self.lines))
+        self.flow = Flow("here", "there", tuple(self.links))
         self.flow.deliver = lambda packet: self.out.append((self.loop.now, packet))
         self.sent: list[tuple[int, Packet]] = []
         self.out: list[tuple[int, Packet]] = []
@@ -55,78 +55,78 @@ class Lines:
 
     @property
     def dropped(self) -> int:
-        return sum(line.dropped.total() for line in self.lines)
+        return sum(link.dropped.total() for link in self.links)
 
 
 @given(sendings, shapes, st.integers(0, 20_000))
 def test_each_packet_comes_out_or_is_counted_as_dropped(
     sending: list[tuple[int, int]], shape: Shape, queue: int
 ) -> None:
-    lines = Lines(shape, queue=queue)
-    lines.send(sending)
-    lines.run()
-    assert len(lines.out) + lines.dropped == len(sending)
-    out = sum(packet.size for _, packet in lines.out)
-    assert lines.captures[0].wire_bytes == out
-    assert lines.captures[0].packets == len(lines.out)
+    chain = LinkChain(shape, queue=queue)
+    chain.send(sending)
+    chain.run()
+    assert len(chain.out) + chain.dropped == len(sending)
+    out = sum(packet.size for _, packet in chain.out)
+    assert chain.captures[0].wire_bytes == out
+    assert chain.captures[0].packets == len(chain.out)
 
 
 @given(sendings, shapes, shapes)
-def test_no_packet_overtakes_another_over_any_lines(
+def test_no_packet_overtakes_another_over_any_links(
     sending: list[tuple[int, int]], first: Shape, second: Shape
 ) -> None:
-    lines = Lines(first, second)
-    lines.send(sending)
-    lines.run()
-    came = [packet.start for _, packet in lines.out]
+    chain = LinkChain(first, second)
+    chain.send(sending)
+    chain.run()
+    came = [packet.start for _, packet in chain.out]
     assert came == sorted(came)
 
 
 @given(sendings, st.floats(8e3, 1e8), st.floats(0, 0.5))
-def test_the_rate_is_never_exceeded_and_no_packet_is_faster_than_line_and_delay(
+def test_the_rate_is_never_exceeded_and_no_packet_is_faster_than_rate_and_delay(
     sending: list[tuple[int, int]], rate: float, delay: float
 ) -> None:
-    lines = Lines(Shape(rate_bps=rate, delay_s=delay))
-    lines.send(sending)
-    lines.run()
-    sent_at = {packet.start: at for at, packet in lines.sent}
-    for at, packet in lines.out:
+    chain = LinkChain(Shape(rate_bps=rate, delay_s=delay))
+    chain.send(sending)
+    chain.run()
+    sent_at = {packet.start: at for at, packet in chain.sent}
+    for at, packet in chain.out:
         assert at - sent_at[packet.start] >= packet.size * 8 * SECOND / rate + delay * SECOND - 1
-    for (before, _), (at, packet) in pairwise(lines.out):
+    for (before, _), (at, packet) in pairwise(chain.out):
         assert at - before >= packet.size * 8 * SECOND / rate - 1
 
 
 @given(sendings, shapes)
 def test_the_same_seed_gives_the_same_moments(sending: list[tuple[int, int]], shape: Shape) -> None:
     def moments() -> list[tuple[int, int]]:
-        lines = Lines(shape)
-        lines.send(sending)
-        lines.run()
-        return [(at, packet.start) for at, packet in lines.out]
+        chain = LinkChain(shape)
+        chain.send(sending)
+        chain.run()
+        return [(at, packet.start) for at, packet in chain.out]
 
     assert moments() == moments()
 
 
 def test_another_seed_gives_another_jitter() -> None:
     def moments(seed: int) -> list[int]:
-        lines = Lines(Shape(delay_s=0.1, jitter_s=0.05), seed=seed)
-        lines.send([(200 * MILLISECOND, 100)] * 10)
-        lines.run()
-        return [at for at, _ in lines.out]
+        chain = LinkChain(Shape(delay_s=0.1, jitter_s=0.05), seed=seed)
+        chain.send([(200 * MILLISECOND, 100)] * 10)
+        chain.run()
+        return [at for at, _ in chain.out]
 
     assert moments(1) == moments(1)
     assert moments(1) != moments(2)
 
 
-def cut_at(moment: int) -> Callable[[Lines], None]:
-    return lambda lines: lines.loop.at(moment, lambda _: lines.lines[0].set_cut(True))
+def cut_at(moment: int) -> Callable[[LinkChain], None]:
+    return lambda chain: chain.loop.at(moment, lambda _: chain.links[0].set_cut(True))
 
 
-def test_a_cut_loses_what_is_under_way_and_what_comes_and_afterwards_packets_pass_again() -> None:
-    lines = Lines(Shape(delay_s=0.1))
-    lines.send([(0, 10), (50 * MILLISECOND, 11), (100 * MILLISECOND, 12), (200 * MILLISECOND, 13)])
-    cut_at(120 * MILLISECOND)(lines)
-    lines.loop.at(300 * MILLISECOND, lambda _: lines.lines[0].set_cut(False))
-    lines.run()
-    assert [packet.length for _, packet in lines.out] == [10, 13]
-    assert lines.lines[0].dropped == {"cut": 2}
+def test_a_cut_drops_packets_in_flight_and_new_ones_until_the_link_is_restored() -> None:
+    chain = LinkChain(Shape(delay_s=0.1))
+    chain.send([(0, 10), (50 * MILLISECOND, 11), (100 * MILLISECOND, 12), (200 * MILLISECOND, 13)])
+    cut_at(120 * MILLISECOND)(chain)
+    chain.loop.at(300 * MILLISECOND, lambda _: chain.links[0].set_cut(False))
+    chain.run()
+    assert [packet.length for _, packet in chain.out] == [10, 13]
+    assert chain.links[0].dropped == {"cut": 2}

@@ -1,4 +1,4 @@
-"""Virtual time: everything happens in its order, always the same way."""
+"""Virtual time: callbacks run in the order of their times, always the same way."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ moments = st.lists(st.integers(0, 50), max_size=60)
 
 
 @given(moments)
-def test_things_happen_in_the_order_of_their_moments_and_of_their_planning(
+def test_callbacks_run_in_the_order_of_their_times_and_of_their_scheduling(
     planned: list[int],
 ) -> None:
     loop = Loop()
@@ -24,7 +24,7 @@ def test_things_happen_in_the_order_of_their_moments_and_of_their_planning(
 
 
 @given(moments, st.integers(0, 60))
-def test_only_what_is_due_happens_and_the_rest_later(planned: list[int], until: int) -> None:
+def test_only_due_callbacks_run_and_the_others_run_later(planned: list[int], until: int) -> None:
     loop = Loop()
     seen: list[int] = []
     for moment in planned:
@@ -36,7 +36,7 @@ def test_only_what_is_due_happens_and_the_rest_later(planned: list[int], until: 
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 3)), max_size=20))
-def test_what_is_planned_while_things_happen_is_never_in_the_past(
+def test_callbacks_scheduled_by_callbacks_never_run_in_the_past(
     plans: list[tuple[int, int]],
 ) -> None:
     loop = Loop()
@@ -54,7 +54,7 @@ def test_what_is_planned_while_things_happen_is_never_in_the_past(
     assert len(seen) == sum(1 + times for _, times in plans)
 
 
-def test_it_can_be_stopped_at_the_moment_of_what_happened_last() -> None:
+def test_a_loop_can_be_stopped_at_the_time_of_its_last_callback() -> None:
     loop = Loop()
     seen: list[int] = []
     for moment in (3, 7, 9):
@@ -64,16 +64,18 @@ def test_it_can_be_stopped_at_the_moment_of_what_happened_last() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.none() | st.integers(0, 60)), max_size=25))
-def test_a_timer_rings_once_at_the_moment_it_was_last_set_to(
+def test_a_timer_fires_once_at_the_time_it_was_last_set_to(
     settings: list[tuple[int, int | None]],
 ) -> None:
     loop = Loop()
-    rung: list[int] = []
-    timer = Timer(loop, lambda: rung.append(loop.now))
+    fired: list[int] = []
+    timer = Timer(loop, lambda: fired.append(loop.now))
     expected: list[int] = []
     due: int | None = None
     for moment, wanted in sorted(settings, key=lambda one: one[0]):
-        if due is not None and due < moment:  # what is due at this very moment is set before it
+        if (
+            due is not None and due < moment
+        ):  # a timer that is due at this very moment is set before it fires
             expected.append(due)
             due = None
         loop.run(moment - 1) if moment else None
@@ -81,11 +83,11 @@ def test_a_timer_rings_once_at_the_moment_it_was_last_set_to(
         timer.set(wanted)
         due = None if wanted is None else max(wanted, moment)
     loop.run(200)
-    assert rung == expected + ([due] if due is not None else [])
+    assert fired == expected + ([due] if due is not None else [])
 
 
 class Echo:
-    """Answers each number with the next lower one, to whoever asked; may want to be called later."""
+    """Answers each number with the next lower one, to its sender; can ask to be called later."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -164,7 +166,7 @@ def test_each_pair_may_have_a_delay_of_its_own() -> None:
     assert noted == [(1, (12 + 21) / 1e9)]
 
 
-def test_a_core_is_called_when_it_wants_to_be() -> None:
+def test_a_core_is_called_at_its_deadline() -> None:
     network, noted, _ = network_of_echoes()
     when = 0.1 + 0.2  # no whole number of nanoseconds
     network.call(5, lambda node, now: node.wake_at(when))
@@ -174,7 +176,7 @@ def test_a_core_is_called_when_it_wants_to_be() -> None:
     assert [number for number, _ in noted] == [5]
 
 
-def test_what_is_sent_to_a_node_that_is_gone_is_lost_until_there_is_a_new_one() -> None:
+def test_messages_to_a_dead_node_are_lost_until_the_node_is_revived() -> None:
     network, noted, made = network_of_echoes()
     network.call(1, lambda node, now: [To(2, 0)])
     network.kill(2)
@@ -186,7 +188,7 @@ def test_what_is_sent_to_a_node_that_is_gone_is_lost_until_there_is_a_new_one() 
     assert (network.lost, [number for number, _ in noted], made) == (1, [2], [1, 2])
 
 
-def test_who_sends_to_a_node_that_is_gone_hears_of_it_if_that_is_wanted() -> None:
+def test_senders_to_a_dead_node_are_notified_if_configured() -> None:
     network, noted, _ = network_of_echoes(lost_after_ns=3000)
     network.kill(2)
     network.call(1, lambda node, now: [To(2, 0)])

@@ -1,4 +1,4 @@
-"""TCP in virtual time: every byte arrives, in order, whatever the line loses; and a good line is kept busy."""
+"""TCP in virtual time: every byte arrives in order, whatever the link loses, and a good link is kept busy."""
 
 from random import Random
 
@@ -16,21 +16,23 @@ MILLISECOND = SECOND // 1000
 
 
 class Pair:
-    """Two sides and a line each way."""
+    """Two endpoints and a link in each direction."""
 
     def __init__(self, there: Shape, back: Shape, queue: int = 60_000, seed: int = 1) -> None:
         self.loop = Loop()
         self.capture = DirectionCapture("there", "up")
-        self.lines = [
-            LinkDirection(self.loop, LinkModel(shape, queue, Random(f"{seed}/{way}")), capture)
-            for way, shape, capture in (
+        self.links = [
+            LinkDirection(
+                self.loop, LinkModel(shape, queue, Random(f"{seed}/{direction}")), capture
+            )
+            for direction, shape, capture in (
                 ("there", there, self.capture),
                 ("back", back, DirectionCapture("back", "down")),
             )
         ]
-        out, home = Flow("a", "b", (self.lines[0],)), Flow("b", "a", (self.lines[1],))
-        self.near = Endpoint(self.loop, out, home, 1500, client=True)
-        self.far = Endpoint(self.loop, home, out, 1500, client=False)
+        forward, backward = Flow("a", "b", (self.links[0],)), Flow("b", "a", (self.links[1],))
+        self.near = Endpoint(self.loop, forward, backward, 1500, client=True)
+        self.far = Endpoint(self.loop, backward, forward, 1500, client=False)
         self.got: list[object] = []
         self.got_at: list[int] = []
         self.far.receiver.on_item = self._take
@@ -71,7 +73,7 @@ def test_everything_arrives_once_and_in_order_whatever_is_lost(
 
 @given(st.floats(8e4, 1e7), st.floats(0, 0.3), st.booleans())
 @settings(max_examples=30, deadline=None)
-def test_a_line_without_losses_is_kept_busy_and_carries_each_byte_once(
+def test_a_link_without_losses_is_kept_busy_and_carries_each_byte_once(
     rate: float, delay: float, prompt: bool
 ) -> None:
     queue = max(30_000, round(rate / 8 * 2 * (delay + 0.05)))  # two round trips' worth
@@ -89,7 +91,7 @@ def test_a_line_without_losses_is_kept_busy_and_carries_each_byte_once(
     assert least_s <= pair.got_at[0] / SECOND <= 1.1 * least_s + 10 * delay
 
 
-def test_on_a_very_slow_line_a_few_packets_are_sent_again_though_they_were_only_late() -> None:
+def test_on_a_very_slow_link_a_few_late_packets_are_retransmitted() -> None:
     pair = Pair(
         Shape(rate_bps=20_000), Shape()
     )  # a packet takes 0.6 s, the timer begins with 0.23 s
@@ -100,38 +102,38 @@ def test_on_a_very_slow_line_a_few_packets_are_sent_again_though_they_were_only_
     assert 50_000 < sum(pair.capture.streams[pair.near.sender._flow].lengths) < 75_000
 
 
-def test_the_kernel_tells_what_is_not_acknowledged_and_the_shortest_round_trip() -> None:
+def test_an_endpoint_reports_unacknowledged_bytes_and_the_shortest_round_trip() -> None:
     pair = Pair(Shape(rate_bps=80_000, delay_s=0.05), Shape(delay_s=0.05))
     pair.far.receiver.put_off_ns = 0
     pair.near.connect()
     pair.run(1)
-    # 74 bytes at 10 kB/s and two delays; the answer's line has no rate
+    # 74 bytes at 10 kB/s and two delays; the link of the answer has no rate
     assert pair.near.round_trip_s == 0.1074
     pair.near.write(1000, "x")
     assert pair.near.sender.unacknowledged == 1000
     pair.run(0.15)
-    assert pair.near.sender.unacknowledged == 1000  # 0.1066 s on the line, 0.05 s there
+    assert pair.near.sender.unacknowledged == 1000  # 0.1066 s on the link, 0.05 s of delay
     pair.run(0.1)
     assert pair.near.sender.unacknowledged == 0
     assert pair.got == ["x"]
 
 
-def test_a_packet_has_room_for_as_much_as_on_a_real_line() -> None:
+def test_a_packet_carries_as_much_payload_as_on_a_real_link() -> None:
     pair = Pair(Shape(), Shape())
     assert (pair.near.packet_payload, pair.far.packet_payload) == (1440, 1444)
 
 
-def test_a_lone_packet_that_is_lost_comes_with_the_probe() -> None:
+def test_a_lost_lone_packet_arrives_with_the_probe() -> None:
     pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
     pair.far.receiver.put_off_ns = 0
     pair.near.connect()
     pair.run(1)
-    pair.lines[0].set_cut(True)
+    pair.links[0].set_cut(True)
     pair.near.write(100, "x")
-    pair.lines[0].set_cut(False)  # what was under way is lost
+    pair.links[0].set_cut(False)  # the packet under way is lost
     began = pair.loop.now
     pair.run(5)
-    # A round trip of 100 ms and four times how it may vary, of which one sample says 50 ms; then the way there.
+    # A round trip of 100 ms, four times its variation (50 ms after one sample), and the delay to the other endpoint.
     assert pair.got_at[0] - began == (100 + 4 * 50 + 50) * MILLISECOND
 
 
@@ -139,37 +141,37 @@ def test_after_a_cut_the_timer_has_doubled() -> None:
     pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
     pair.near.connect()
     pair.run(1)
-    pair.lines[0].set_cut(True)
+    pair.links[0].set_cut(True)
     pair.near.write(100, "x")
     pair.run(20)
-    pair.lines[0].set_cut(False)
+    pair.links[0].set_cut(False)
     began = pair.loop.now
     pair.run(60)
     waited = (pair.got_at[0] - began) / SECOND
     assert 0 < waited < 25  # as late as the cut was long, at most
 
 
-def test_who_hears_nothing_for_two_minutes_gives_up() -> None:
+def test_a_sender_without_acknowledgements_for_two_minutes_gives_up() -> None:
     pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
     gone: list[float] = []
     pair.near.on_vanished = lambda: gone.append(pair.loop.seconds)
     pair.near.connect()
     pair.run(1)
-    pair.lines[1].set_cut(True)
+    pair.links[1].set_cut(True)
     pair.near.write(100, "x")
     pair.run(1000)
     (at,) = gone
     assert 120 < at < 300
 
 
-def test_an_idle_side_gives_up_too_but_not_while_the_other_answers_its_probes() -> None:
+def test_an_idle_endpoint_gives_up_too_unless_its_peer_answers_its_probes() -> None:
     pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
     gone: list[float] = []
     pair.far.on_vanished = lambda: gone.append(pair.loop.seconds)
     pair.near.connect()
     pair.run(1000)
     assert gone == []
-    pair.lines[0].set_cut(True)
+    pair.links[0].set_cut(True)
     pair.run(1000)
     (at,) = gone
     assert 1060 < at < 1200
@@ -177,17 +179,17 @@ def test_an_idle_side_gives_up_too_but_not_while_the_other_answers_its_probes() 
 
 @given(st.floats(0, 0.3), st.integers(0, 200))
 @settings(max_examples=30, deadline=None)
-def test_a_stream_ends_behind_all_that_was_written_whatever_is_lost(lost: float, seed: int) -> None:
+def test_a_stream_ends_after_all_written_bytes_whatever_is_lost(lost: float, seed: int) -> None:
     pair = Pair(Shape(1e6, 0.02, loss=lost), Shape(1e6, 0.02, loss=lost), seed=seed)
     pair.near.connect()
     pair.run(60)
-    pair.near.write(20_000, "last words")
+    pair.near.write(20_000, "last bytes")
     pair.near.finish()
     pair.run(120)
-    assert pair.got == ["last words", END]
+    assert pair.got == ["last bytes", END]
 
 
-def test_where_nobody_listens_a_connection_is_refused_after_one_round_trip() -> None:
+def test_a_connection_without_a_listener_is_refused_after_one_round_trip() -> None:
     pair = Pair(Shape(delay_s=0.1), Shape(delay_s=0.1))
     refused: list[int] = []
     pair.far.admits = lambda: False
@@ -198,14 +200,14 @@ def test_where_nobody_listens_a_connection_is_refused_after_one_round_trip() -> 
     assert pair.capture.packets == 1  # it does not try again by itself
 
 
-def test_who_still_sends_to_a_connection_that_was_given_up_is_told() -> None:
+def test_a_sender_on_an_abandoned_connection_is_notified() -> None:
     pair = Pair(Shape(delay_s=0.1), Shape(delay_s=0.1))
-    told: list[int] = []
-    pair.near.on_vanished = lambda: told.append(pair.loop.now)
+    vanished_at: list[int] = []
+    pair.near.on_vanished = lambda: vanished_at.append(pair.loop.now)
     pair.near.connect()
     pair.run(1)
     pair.far.stop()
     pair.near.write(100, "hello?")
     pair.run(1)
-    assert told == [1200 * MILLISECOND]
+    assert vanished_at == [1200 * MILLISECOND]
     assert pair.got == []

@@ -1,4 +1,4 @@
-"""The trace says of a stream what the analysis reads out of its bytes."""
+"""The trace records of a stream the same values that the analysis reads from its bytes."""
 
 from collections.abc import Mapping
 from itertools import zip_longest
@@ -15,7 +15,7 @@ from analysis.streams.reassembly import reassemble
 from nodes.delivery.base import Chunk
 from nodes.protocol import wire
 from nodes.protocol.joined import join
-from scheduled_streams import chunks_of, framed
+from support.captures.scheduled_streams import chunks_of, framed
 from testbed.backends.simulated.capture import DirectionCapture
 from testbed.backends.simulated.link_layer import Flow, Kind, Packet
 from testbed.backends.simulated.node import EPOCH_NS
@@ -58,7 +58,7 @@ def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
 
 
 def written(chunks: list[Chunk], masked: bool) -> tuple[Flow, bytes]:
-    """The stream, and what was noted while it was written."""
+    """The flow with the notes that were taken while its stream was written, and the bytes of the stream."""
     flow = Flow("gauge", "broker", ())
     data = REQUEST
     flow.ledger.note_protocol(0, len(REQUEST))
