@@ -9,7 +9,7 @@ from testbed.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("asked", "taken"), [(None, "local[*]"), ("local[4]", "local[4]"), ("local", "local")]
+    ("asked", "chosen"), [(None, "local[*]"), ("local[4]", "local[4]"), ("local", "local")]
 )
 def test_without_a_cluster_spark_runs_on_this_machine(asked: str | None, chosen: str) -> None:
     assert chosen_master(asked) == chosen
