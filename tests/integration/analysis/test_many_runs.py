@@ -180,5 +180,5 @@ def test_the_notebook_goes_through_from_its_first_cell_to_its_last(
             assert cell["outputs"] == [], "the notebook is stored without output"
             exec("".join(cell["source"]), known)
     assert len(known["by_trial"]) == 4
-    for chart in (known["parts_chart"], known["use_chart"]):
+    for chart in (known["parts_chart"], known["utilization_chart"]):
         assert chart.to_dict()["mark"]

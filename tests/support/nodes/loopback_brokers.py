@@ -97,11 +97,11 @@ class LoopbackBroker:
         return [record for line in lines if (record := json.loads(line))["event"] == event]
 
 
-async def until(true: Callable[[], Any]) -> Any:
-    """Wait until `true()` is true; return its value."""
+async def until(true: Callable[[], Any], every_s: float = 0.005) -> Any:
+    """Wait until `true()` is true; return its value. With `every_s=0`, look at it in each turn of the event loop."""
     async with asyncio.timeout(PATIENCE_S):
         while not (value := true()):
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(every_s)
         return value
 
 

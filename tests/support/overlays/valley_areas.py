@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
+TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 
 
 class Valley:
