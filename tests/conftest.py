@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 
 from support.distribution import Groups, is_long, turn
 
+pytest_plugins = ("support.timeouts",)
+
 # On CI the examples are fixed, so that a failure comes from the change; elsewhere hypothesis draws new ones each time.
 settings.register_profile(
     "default",
