@@ -70,7 +70,7 @@ def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: 
         lab.command("play", lab.name)
         lab.down()
     place, manifest = lab.newest_run(), lab.manifest()
-    rows = read_recorded_publications(place.happened.read_text().splitlines())
+    rows = read_recorded_publications(place.published.read_text().splitlines())
     note(
         report, f"publications_{count}", lateness(r.late_ns for r in rows if r.late_ns is not None)
     )

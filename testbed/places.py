@@ -136,9 +136,9 @@ class RunPlace:
         return self.folder / "hazard.json"
 
     @property
-    def happened(self) -> Path:
-        """happened.jsonl: the publications as recorded, one a line."""
-        return self.folder / "happened.jsonl"
+    def published(self) -> Path:
+        """published.jsonl: the publications as recorded, one a line."""
+        return self.folder / "published.jsonl"
 
     @property
     def machine(self) -> Path:

@@ -1,4 +1,4 @@
-"""The record of a run: happened.jsonl lists its publications, the manifest says how late they were.
+"""The record of a run: published.jsonl lists its publications, the manifest says how late they were.
 
 The times of boards with wrong clocks are corrected. hazard.json describes the course of the scenario's hazard.
 """
@@ -70,9 +70,9 @@ def record_publications(run: RunPlace) -> Lateness | None:
         else []
     )
     rows = recorded_publications(planned, lines, start_ns)
-    beside = run.happened.with_suffix(".new")
+    beside = run.published.with_suffix(".new")
     beside.write_text("".join(as_lines(rows)))
-    beside.replace(run.happened)
+    beside.replace(run.published)
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
         actions = actions_of(recorded(manifest), start_ns, as_due=True)
@@ -117,9 +117,9 @@ def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
 
 def publications_in(run: RunPlace) -> list[RecordedPublication]:
     """The publications of a run; written anew from its logs while it runs, or if it has no record yet."""
-    if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
+    if not run.published.exists() or read_manifest(run)["status"] in UNFINISHED:
         record_publications(run)
-    return read_recorded_publications(run.happened.read_text().splitlines())
+    return read_recorded_publications(run.published.read_text().splitlines())
 
 
 def _published(run: RunPlace) -> Iterator[dict[str, Any]]:

@@ -55,7 +55,7 @@ def recorded(testbed: Any, testbed_json: Any, places: Path) -> Path:
 def test_a_run_is_played_again_from_its_folder_alone(
     recorded: Path, testbed_json: Any, testbed: Any
 ) -> None:
-    rows = [json.loads(line) for line in (recorded / "happened.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (recorded / "published.jsonl").read_text().splitlines()]
     (injected,) = [row for row in rows if not row["planned"]]
     assert (injected["node"], injected["size"], injected["late_ns"]) == ("gauges-1", 700, None)
     manifest = json.loads((recorded / "run.json").read_text())

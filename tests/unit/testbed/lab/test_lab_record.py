@@ -99,10 +99,10 @@ def test_a_run_without_a_record_gets_one_from_its_logs(places):
     source = places / "valley.yaml"
     source.write_text(VALLEY)
     run = simulate(valley(), source, ignore)
-    recorded = run.happened.read_text()
-    run.happened.unlink()
+    recorded = run.published.read_text()
+    run.published.unlink()
     assert len(publications_in(run)) == 3
-    assert run.happened.read_text() == recorded
+    assert run.published.read_text() == recorded
     assert json.loads(recorded.splitlines()[0])["node"] == "sensor"
 
 

@@ -133,7 +133,7 @@ def test_messages_injected_after_the_end_are_replayed_too(run):
     start_ns = read_manifest(run)["play"]["start_ns"]
     late = {**last, "t": start_ns + 5_000_000_000, "id": "00000000000000ff"}
     log.write_text("\n".join([*lines, json.dumps(late)]) + "\n")
-    run.happened.unlink()
+    run.published.unlink()
     what = replay_of(run)
     assert what.script.lasts_s > 5
     again = play_again(what, "simulated", ignore)
@@ -144,8 +144,8 @@ def test_messages_injected_after_the_end_are_replayed_too(run):
 def test_a_difference_is_found_and_reported(run):
     what = replay_of(run)
     again = play_again(what, "simulated", ignore)
-    rows = again.happened.read_text().splitlines()
-    again.happened.write_text("\n".join(rows[1:]) + "\n")
+    rows = again.published.read_text().splitlines()
+    again.published.write_text("\n".join(rows[1:]) + "\n")
     recorded = replay_difference(what, again, within_ns=0)
     assert recorded.missing == (what.script.publications[0],)
     assert read_manifest(again)["replay"]["difference"]["missing"] == 1
@@ -154,7 +154,7 @@ def test_a_difference_is_found_and_reported(run):
 def test_a_run_in_which_nothing_happened_cannot_be_replayed(run):
     update_manifest(run, play=None)
     shutil.rmtree(run.logs)
-    run.happened.write_text("")
+    run.published.write_text("")
     with pytest.raises(InputError, match="nothing was published"):
         replay_of(run)
     run.planned.unlink()
@@ -205,7 +205,7 @@ def interrupted(run: RunPlace) -> int:
     Journal(run.journal).write(step="play", start_ns=start_ns - 10**12)  # an earlier one
     Journal(run.journal).write(step="play", start_ns=start_ns)
     update_manifest(run, play=None)
-    run.happened.unlink()
+    run.published.unlink()
     return int(start_ns)
 
 

@@ -28,7 +28,7 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_folder_has_what_every_run_has_and_a_trace_instead_of_captures() -> None:
     run = simulate(load(MINIMAL), MINIMAL, ignore)
     assert sorted(path.name for path in run.folder.iterdir()) == [
-        *("happened.jsonl", "logs", "planned.jsonl", "run.json", "topology.yaml", "trace"),
+        *("logs", "planned.jsonl", "published.jsonl", "run.json", "topology.yaml", "trace"),
     ]
     assert sorted(path.name for path in run.trace.iterdir()) == [
         "link_utilization.parquet",
