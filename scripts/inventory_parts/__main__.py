@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.inventory_parts import comparing, journeys, mutants, running, speed, static
+from scripts.inventory_parts.findings import Findings
 from scripts.inventory_parts.renames import Renames
 from scripts.inventory_parts.trees import Tree, say
 
@@ -25,9 +26,9 @@ EXAMPLES = """examples:
   scripts/inventory mutants --same-as before after        the same mutants in a tree whose modules moved
 
 parts:
-  goldens    hashes of tests/golden, and byte constants in tests
+  goldens    hashes and texts of tests/golden, and byte constants in tests
   json       key paths of the documents that commands print with --json
-  tests      ids of all tests
+  tests      ids of all tests, and hashes of their functions without identifiers
   options    every command's options and arguments
   schema     JSON Schemas of topology and scenario files
   tables     schemas that the analysis declares, and its tables of the sample run
@@ -105,11 +106,11 @@ def compare(given: argparse.Namespace) -> int:
         if not all(path.exists() for path in paths):
             print(f"{part}: not in both inventories")
             continue
-        found = comparing.Findings(10**9 if given.all else comparing.SHOWN)
+        found = Findings(given.all)
         old, new = (json.loads(path.read_text()) for path in paths)
         comparing.PARTS[part](old, new, renames, found)
         found.show(part)
-        equal &= not found.losses and not found.notes
+        equal &= found.are_none
         kept &= not found.losses
     print("equal" if equal else "nothing is lost" if kept else "something is lost or differs")
     return 0 if kept else 1

@@ -1,73 +1,17 @@
 """Two inventories side by side, part by part, under a rename table."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from scripts.inventory_parts import documents
+from scripts.inventory_parts.comparing_goldens import goldens
+from scripts.inventory_parts.comparing_tests import tests
+from scripts.inventory_parts.findings import Findings
 from scripts.inventory_parts.renames import Renames
 
-SHOWN = 30
 MODULES_LIMIT = 1.05
 MUCH_SLOWER = 1.5  # of two single measurements; pairs are exact
-
-
-@dataclass
-class Findings:
-    """What differs: `losses` must be explained, `notes` are differences that lose nothing."""
-
-    shown: int = SHOWN
-    losses: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    def lose(self, texts: Iterable[str]) -> None:
-        self.losses.extend(texts)
-
-    def note(self, texts: Iterable[str]) -> None:
-        self.notes.extend(texts)
-
-    def show(self, part: str) -> None:
-        if not self.losses and not self.notes:
-            print(f"{part}: equal")
-            return
-        verdict = f"{len(self.losses)} DIFFER" if self.losses else "nothing lost"
-        print(f"{part}: {verdict}, {len(self.notes)} notes")
-        for mark, texts in (("  - ", self.losses), ("  . ", self.notes)):
-            for text in texts[: self.shown]:
-                print(f"{mark}{text}")
-            if len(texts) > self.shown:
-                print(f"{mark}... and {len(texts) - self.shown} more (--all shows them)")
-
-
-def goldens(old: Any, new: Any, renames: Renames, found: Findings) -> None:
-    files = {
-        renames.file(f"tests/golden/{name}").removeprefix("tests/golden/"): value
-        for name, value in old["files"].items()
-    }
-    elsewhere = {value: name for name, value in new["files"].items()}
-    for name, value in files.items():
-        if new["files"].get(name) == value:
-            continue
-        if name in new["files"]:
-            found.lose([f"{name}: other content"])
-        elif value in elsewhere:
-            found.note([f"{name}: now {elsewhere[value]}"])
-        else:
-            found.lose([f"{name}: missing"])
-    before = set(files) | {elsewhere.get(value) for value in files.values()}
-    found.note(f"{name}: new" for name in new["files"] if name not in before)
-    _multisets(
-        Counter(old["bytes_in_tests"]), Counter(new["bytes_in_tests"]), "byte constant", found
-    )
-
-
-def _multisets(old: Counter[str], new: Counter[str], what: str, found: Findings) -> None:
-    gone, came = old - new, new - old
-    if gone:
-        found.lose([f"{gone.total()} {what}s of the tests are gone: {', '.join(sorted(gone)[:5])}"])
-    if came:
-        found.note([f"{came.total()} {what}s of the tests are new"])
 
 
 def json_keys(old: Any, new: Any, renames: Renames, found: Findings) -> None:
@@ -87,93 +31,35 @@ def json_keys(old: Any, new: Any, renames: Renames, found: Findings) -> None:
         found.note(f"{command}: {key} is new" for key in sorted(now - keys))
 
 
-def tests(old: Any, new: Any, renames: Renames, found: Findings) -> None:
-    """By mapped file and name first; what is left by names that are unique on both sides."""
-    here, rest = Counter(new["ids"]), []
-    for each in old["ids"]:
-        mapped = renames.test(each)
-        if here[mapped]:
-            here[mapped] -= 1
-        else:
-            rest.append(each)
-    left = list((+here).elements())
-    for shorten in (_test_name, _bare_test_name):
-        rest, left = _pair_unique(rest, left, shorten, found)
-    found.lose(f"missing: {each}" for each in rest)
-    found.note(f"new: {each}" for each in left)
-
-
-def _test_name(identity: str) -> str:
-    return identity.partition("::")[2]
-
-
-def _bare_test_name(identity: str) -> str:
-    """Without parameters, which may hold words that change."""
-    return _test_name(identity).partition("[")[0]
-
-
-def _pair_unique(
-    old: list[str], new: list[str], shorten: Callable[[str], str], found: Findings
-) -> tuple[list[str], list[str]]:
-    """Pairs of ids whose short form stands for as many old ones as new ones; what is left of both."""
-    ours, theirs = Counter(map(shorten, old)), Counter(map(shorten, new))
-    same = {name for name, count in ours.items() if theirs[name] == count}
-    by_name: dict[str, list[str]] = {}
-    for each in new:
-        by_name.setdefault(shorten(each), []).append(each)
-    for each in old:
-        if shorten(each) in same:
-            found.note([f"matched by name: {each} -> {by_name[shorten(each)].pop(0)}"])
-    return (
-        [each for each in old if shorten(each) not in same],
-        [each for each in new if shorten(each) not in same],
-    )
-
-
-def tree_difference(old: Any, new: Any, path: str = "") -> Iterable[tuple[str, bool]]:
-    """Each place where two documents differ, and whether the old one had something there."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for key in [*old, *(key for key in new if key not in old)]:
-            where = f"{path}/{key}"
-            if key not in new:
-                yield f"{where} is gone", True
-            elif key not in old:
-                yield f"{where} is new", False
-            else:
-                yield from tree_difference(old[key], new[key], where)
-    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (a, b) in enumerate(zip(old, new, strict=True)):
-            yield from tree_difference(a, b, f"{path}[{index}]")
-    elif old != new:
-        yield f"{path}: {old!r} -> {new!r}"[:300], True
-
-
-def documents(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
-    for text, lost in tree_difference(old, new):
-        (found.lose if lost else found.note)([text])
-
-
 def schema(old: Any, new: Any, renames: Renames, found: Findings) -> None:
-    """The schemas, with the definitions called as the rename table calls their classes."""
-    text = json.dumps(old)
-    for before, after in renames.classes().items():
-        text = text.replace(f'"{before}":', f'"{after}":').replace(f'/{before}"', f'/{after}"')
-    documents(json.loads(text), new, renames, found)
+    """The schemas, with keys and definitions called as the table calls the topology's keys and the classes."""
+    known = renames.within("topology").with_words(renames.classes())
+    each = documents.differences(documents.called_as_now(old, new, known), new)
+    documents.report_but(found, each, {"description": "descriptions have other words"})
 
 
 def options(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
-    documents(_by_option(old), _by_option(new), _renames, found)
+    texts = dict.fromkeys(("help", "epilog"), "help texts have other words")
+    names = {"name[0]": "arguments have another name inside, and the same one for a user"}
+    each = documents.differences(_by_option(old), _by_option(new))
+    documents.report_but(found, each, texts | names)
 
 
 def _by_option(commands: Any) -> Any:
-    """Parameters under their names instead of their positions; help texts apart: words may change."""
+    """Parameters under what a user sees of them: an option's names, an argument's place and word."""
     return {
-        name: {
-            **command,
-            "parameters": {"/".join(each["name"]): each for each in command["parameters"]},
-        }
+        name: {**command, "parameters": _by_sight(command["parameters"])}
         for name, command in commands.items()
     }
+
+
+def _by_sight(parameters: list[Any]) -> dict[str, Any]:
+    arguments = [each for each in parameters if "Argument" in each["kind"]]
+    seen = {
+        f"argument {index + 1} {each['metavar'] or each['name'][0].upper()}": each
+        for index, each in enumerate(arguments)
+    }
+    return seen | {"/".join(each["name"]): each for each in parameters if each not in arguments}
 
 
 def tables(old: Any, new: Any, renames: Renames, found: Findings) -> None:

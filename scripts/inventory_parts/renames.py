@@ -1,10 +1,11 @@
 """The rename table: which module, name or test file of before is which one now."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROW = re.compile(r"^\|\s*`([^`]+)`\s*\|\s*`([^`]+)`\s*\|", re.MULTILINE)
+WORD = re.compile(r"[\w-]+")
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,26 @@ class Renames:
         file, _, name = old.partition("::")
         name, bracket, parameters = name.partition("[")
         file = self.file(file)
-        name = self.names.get(f"{file}::{name}", f"::{name}").rpartition("::")[2]
+        name = self.names.get(f"{file}::{name}", f"::{name}").partition("::")[2]
         return f"{file}::{name}{bracket}{parameters}"
 
     def word(self, old: str) -> str:
         return self.words.get(old, old)
+
+    def phrase(self, old: str) -> str:
+        """A text, word by word."""
+        return WORD.sub(lambda match: self.word(match[0]), old)
+
+    def within(self, scope: str) -> "Renames":
+        """The table where rows ``| `SCOPE: old` | `SCOPE: new` |`` are rows of single words, too."""
+        mark = f"{scope}: "
+        rows = {old: new for old, new in self.names.items() if old.startswith(mark)}
+        return self.with_words(
+            {old.removeprefix(mark): new.removeprefix(mark) for old, new in rows.items()}
+        )
+
+    def with_words(self, words: dict[str, str]) -> "Renames":
+        return replace(self, words={**self.words, **words})
 
     def key_path(self, old: str) -> str:
         """A path of keys such as `.levels[].delay`."""
@@ -74,6 +90,6 @@ class Renames:
         return ".".join(self.word(each[1]) + each[2] for each in parts if each)
 
     def classes(self) -> dict[str, str]:
-        """The bare names of what was renamed in whatever module."""
+        """The bare names of the classes that were renamed in whatever module."""
         pairs = ((old.partition(":")[2], new.partition(":")[2]) for old, new in self.names.items())
-        return {old: new for old, new in pairs if new and old != new}
+        return {old: new for old, new in pairs if old[:1].isupper() and new and old != new}

@@ -58,14 +58,19 @@ def options(tree: Tree) -> dict[str, Any]:
 
 
 def schema(tree: Tree) -> dict[str, Any]:
-    """The JSON Schemas that `testbed schema` prints, and the hashes of those that are kept as files."""
-    kept = {path.name: digests.digest_file(path) for path in tree.folder.glob("topologies/*.json")}
+    """The JSON Schemas that `testbed schema` prints, and whether those that are kept as files are the same."""
     with scratch() as folder:
-        return {
+        printed = {
             "topology": _document(tree.command("schema", cwd=folder)),
             "scenario": _document(tree.command("schema", "--scenario", cwd=folder)),
-            "files": dict(sorted(kept.items())),
         }
+    kept = {
+        path.name: "as printed"
+        if json.loads(path.read_text()) in printed.values()
+        else digests.digest_file(path)
+        for path in sorted(tree.folder.glob("topologies/*.json"))
+    }
+    return {**printed, "files": kept}
 
 
 def json_keys(tree: Tree, quick: bool) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 import ast
 import configparser
+import itertools
 import json
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from scripts.inventory_parts import digests
@@ -13,11 +14,12 @@ from scripts.inventory_parts.trees import Module, Tree, scratch
 
 SMALL_LINES = 100
 LONG_BYTES = 8  # shorter constants in tests are not worth a comparison
+LONG_TEXT = 200  # longer ones are hashed
 FEW_MODULES = 25
 
 
 def goldens(tree: Tree) -> dict[str, Any]:
-    """Hashes of tests/golden by file, and how often each byte constant stands in the tests."""
+    """Hashes and texts of tests/golden by file, and how often each byte constant stands in the tests."""
     folder = tree.folder / "tests" / "golden"
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     constants: Counter[str] = Counter()
@@ -25,32 +27,62 @@ def goldens(tree: Tree) -> dict[str, Any]:
         constants.update(_byte_constants(ast.parse(path.read_text())))
     return {
         "files": {str(path.relative_to(folder)): digests.digest_file(path) for path in files},
+        "texts": {str(path.relative_to(folder)): path.read_text() for path in files},
         "bytes_in_tests": dict(sorted(constants.items())),
     }
 
 
 def _byte_constants(tree: ast.AST) -> Iterable[str]:
+    """Bytes, and texts of hex digits: hashes; bytes that are a text, such as a request, as they are."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
-            if len(node.value) >= LONG_BYTES:
-                yield digests.digest(node.value)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            try:
-                raw = bytes.fromhex(node.value)
-            except ValueError:
-                continue
-            if len(raw) >= LONG_BYTES:
-                yield digests.digest(raw)
+        if not isinstance(node, ast.Constant):
+            continue
+        if isinstance(node.value, bytes) and len(node.value) >= LONG_BYTES:
+            yield _text(node.value) or digests.digest(node.value)
+        elif isinstance(node.value, str) and len(raw := _from_hex(node.value)) >= LONG_BYTES:
+            yield digests.digest(raw)
+
+
+def _text(raw: bytes) -> str | None:
+    text = raw.decode("ascii", "replace")
+    return text if text.replace("\n", " ").isprintable() and len(raw) <= LONG_TEXT else None
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
 
 
 def tests(tree: Tree) -> dict[str, Any]:
-    """The ids of all tests, as pytest collects them."""
+    """The ids of all tests, as pytest collects them, and the hashes of the functions in them."""
     given = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--color=no"]
     done = tree.run(given, tree.folder)
     ids = [line for line in done.out.splitlines() if "::" in line and not line.startswith(" ")]
     if done.code or not ids:
         raise RuntimeError(f"pytest could not collect:\n{done.out[-2000:]}{done.err[-2000:]}")
-    return {"ids": sorted(line.replace(str(tree.folder), "<tree>") for line in ids)}
+    files = sorted({line.partition("::")[0] for line in ids})
+    return {
+        "ids": sorted(line.replace(str(tree.folder), "<tree>") for line in ids),
+        "functions": dict(_test_functions(tree, files)),
+    }
+
+
+def _test_functions(tree: Tree, files: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each definition of these files in their order: its place, and its hashes with and without texts.
+
+    A test class that a state machine makes has no syntax of its own: its place is its hash.
+    """
+    for file in files:
+        syntax = ast.parse((tree.folder / file).read_text())
+        for name, node in digests.definitions(syntax):
+            place, *hashes = _row(f"{file}::{name.replace('.', '::')}", node)
+            yield place, hashes
+        for name in itertools.chain.from_iterable(map(_defined, digests.other_statements(syntax))):
+            if name.startswith("Test"):
+                place = f"{file}::{name}::runTest"
+                yield place, [place, place]
 
 
 def names(tree: Tree) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def test_a_file_that_is_nowhere_is_missing_and_one_that_only_moved_is_not() -> N
     found = compared({"a.txt": "1", "b.txt": "2"}, {"c.txt": "1", "d.txt": "3"})
     assert found.losses == ["b.txt: missing"]
     assert found.notes == ["a.txt: now c.txt", "d.txt: new"]
+    assert compared({"a.txt": "1", "b.txt": "1"}, {"b.txt": "1"}).losses == ["a.txt: missing"]
 
 
 def test_problems_may_have_other_words_at_the_same_place() -> None:
@@ -76,7 +77,7 @@ def test_another_column_underline_or_number_of_problems_is_a_loss() -> None:
         (before.replace(":10:", ":11:"), "x.yaml:3:10 -> x.yaml:3:11"),
         (before.replace("^^", "^"), "x.yaml:3:10 -> x.yaml:3:10"),
         (before.replace("x.yaml:3", "x.yaml:4"), "x.yaml:3:10 -> x.yaml:4:10"),
-        (before + before, "1 problems -> 2"),
+        (f"{before}\n{before}", "1 problems -> 2"),
     ):
         found = compared({"topology/e.txt": before}, {"topology/e.txt": after})
         assert found.losses == [f"topology/e.txt: {loss}"]
@@ -96,8 +97,14 @@ def test_columns_move_with_a_longer_key_if_the_same_word_is_underlined() -> None
 def test_a_topology_may_have_other_keys_and_comments_but_no_other_values() -> None:
     old = {"topology/x.yaml": "# who\na: {home: b}\n"}
     assert compared(old, {"topology/x.yaml": "# which\na: {brokers: b}\n"}).losses == []
-    found = compared(old, {"topology/x.yaml": "a: {brokers: c}\n"})
-    assert found.losses == ["topology/x.yaml: other content"]
+    for other in ("a: {brokers: c}\n", "a:\n{brokers: b}\n", "a: {brokers: b, c: d}\n"):
+        found = compared(old, {"topology/x.yaml": other})
+        assert found.losses == ["topology/x.yaml: other content"]
+
+
+def test_a_paragraph_that_is_no_problem_may_not_change() -> None:
+    found = compared({"topology/e.txt": "delay=1: no\n"}, {"topology/e.txt": "delay=1: never\n"})
+    assert len(found.losses) == 1
 
 
 def test_byte_constants_that_are_a_text_follow_the_table_and_others_are_kept() -> None:

@@ -15,6 +15,7 @@ from support.runs.star_runs import StarRun
         (None, "has no run.json"),
         ("{", "not JSON"),
         (json.dumps({"format": 1}), "format 1; this version reads 2"),
+        (json.dumps({"format": 7}), "format 7; this version reads 2"),
     ],
 )
 def test_a_folder_that_is_no_run_is_refused_with_a_next_step(tmp_path, text, message):
