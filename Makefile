@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+MINUTES ?= 60
+# Two processes of tests; the slowest tests are listed at the end.
+PARALLEL := -n 2 --no-loadscope-reorder --durations=20 --durations-min=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-netem test-peers lint format types imports coverage engine constraints clean
+.PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage engine constraints clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,13 +20,26 @@ demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 	@$(BIN)/testbed run topologies/demo.yaml || [ $$? -eq 3 ] # 3: done, with a warning
 
 test: $(STAMP) lint types imports ## all checks, and the tests but for those below
-	$(BIN)/python -m pytest -m "not long and not machine and not peers" -n 2 --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not long and not machine and not peers" $(PARALLEL)
 
-test-long: $(STAMP) ## the tests that take long: whole labs, faults at every step, papers, README, benchmarks
-	$(BIN)/python -m pytest -m "long and not machine and not peers" -n 2 --no-loadscope-reorder
+test-long: $(STAMP) ## the tests that take long: whole labs, faults at every step, papers, README, benchmarks, netem
+	$(BIN)/python -m pytest -m "(long or machine) and not peers" $(PARALLEL)
 
-test-netem: $(STAMP) ## the tests of links on a kernel that has netem, in a virtual machine
+test-netem: $(STAMP) ## only the tests of links on a kernel that has netem, in a virtual machine
 	$(BIN)/python -m pytest -m machine
+
+test-all: export TESTS_RAN := $(CURDIR)/$(VENV)/tests-ran
+test-all: $(STAMP) ## both, and a check that tests of every backend, emulator and platform ran
+	rm -f $(TESTS_RAN)
+	$(MAKE) test
+	$(MAKE) test-long
+	$(BIN)/python scripts/tests-ran $(TESTS_RAN)
+
+test-tools: ## install what the tests need: engine, tshark, Chromium, qemu, ... (Debian/Ubuntu, root)
+	scripts/test-tools
+
+explore: $(STAMP) ## new examples for the property tests, for MINUTES=60: what to run overnight
+	$(BIN)/python scripts/explore --minutes $(MINUTES)
 
 test-peers: $(STAMP) ## the tests that need programs of others (mosquitto, and pip install -e '.[benchmarks]')
 	$(BIN)/python -m pytest -m peers

@@ -46,6 +46,7 @@ LONGEST_FIRST = (
     "lab/test_readme.py",
     "lab/test_kill_at_any_moment.py",
     "docker/test_external_nodes.py",
+    "links/test_netem_machine.py",
     "analysis/test_analysis_interrupted.py",
     "benchmarks/test_benchmarks.py",
     "docker/test_image.py",
