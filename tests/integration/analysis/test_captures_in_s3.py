@@ -12,6 +12,7 @@ from analysis.captures.files import find_files
 from analysis.captures.source import register
 from analysis.packets import count_packets
 from support.captures.capture_files import START_NS, Captured, pcap, read_all
+from support.ports import ReservedPorts
 
 pytestmark = [
     pytest.mark.spark,
@@ -31,8 +32,8 @@ def put(address: str, data: bytes) -> None:
 @pytest.fixture
 def bucket(tmp_path):
     """The address of a folder in a bucket, without and with its options, and the same folder on this machine."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    ports = ReservedPorts()
+    port = ports.reserve()
     server = subprocess.Popen(
         ["moto_server", "-H", "127.0.0.1", "-p", str(port)],
         stdout=subprocess.DEVNULL,
@@ -59,6 +60,7 @@ def bucket(tmp_path):
     finally:
         server.terminate()
         server.wait(PATIENCE_S)
+        ports.close()
 
 
 def test_workers_read_a_bucket_as_they_read_a_folder(spark, bucket):

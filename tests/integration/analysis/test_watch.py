@@ -10,6 +10,7 @@ from statistics import median
 import pytest
 
 from analysis.live.run import WatchedRun
+from support.labs.command_results import succeeded
 
 pytestmark = pytest.mark.netns
 
@@ -56,7 +57,7 @@ def started(repository):
 def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places, tmp_path):
     file = tmp_path / "watched.yaml"
     file.write_text(FILE)
-    assert testbed("up", file, "--backend", "netns").returncode == 0
+    assert succeeded(testbed("up", file, "--backend", "netns"))
     watching = started("watch", "watched", "--json", "--every", "0.3")
     interrupted = started("watch")
     assert json.loads(watching.stdout.readline())["running"]
@@ -65,7 +66,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     interrupted.send_signal(signal.SIGINT)
     assert testbed("down", "watched").returncode == 0
 
-    out, err = watching.communicate(timeout=60)
+    out, err = watching.communicate(timeout=120)
     assert watching.returncode == 0
     assert "is over" in err
     looks = [json.loads(line) for line in out.splitlines()]
@@ -85,7 +86,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     logged = [line["t"] - line["published_ns"] for line in lines if line["event"] == "receive"]
     assert 0.05 < level.max <= max(logged) / 1e9
 
-    out, err = interrupted.communicate(timeout=60)
+    out, err = interrupted.communicate(timeout=120)
     assert interrupted.returncode == 130
     assert "5 emergency" in out
     assert "the run goes on" in err

@@ -106,7 +106,7 @@ def test_an_interrupted_benchmark_takes_everything_back(repository: Path, places
         assert time.monotonic() < deadline
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=120)
     assert running.returncode == 130
     assert "taken back" in errors
     assert not list(places.iterdir())

@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapReader
 
-from support.boards.board_bench import BOARD, NON_PEER, PEER, PORT, Bench, eventually, write_links
+from support.boards.board_bench import (
+    BOARD,
+    NON_PEER,
+    PATIENCE_S,
+    PEER,
+    PORT,
+    Bench,
+    eventually,
+    write_links,
+)
 from testbed.capture.records import read_records
 from testbed.links.namespaces import inside
 
@@ -53,6 +62,12 @@ class Capture:
     def statistics(self) -> Any:
         return json.loads(self.statistics_file.read_bytes())
 
+    def check_twice(self) -> None:
+        """Wait for two checks of the interface, of which the second begins after this call."""
+        for _ in range(2):
+            before = self.statistics()["until_ns"]
+            eventually(lambda: self.statistics()["until_ns"] > before)  # noqa: B023 - called at once
+
     def numbers(self, *, source: str = "", to: int = PORT) -> list[int]:
         """The numbers in our packets, in the order of the file."""
         found = []
@@ -66,7 +81,7 @@ class Capture:
     def end(self, by: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(by)
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -115,7 +130,7 @@ def talk(bench: Bench, port: int) -> None:
         server = socket.create_server((BOARD, port))
     with server:
         with inside(bench.neighbour):
-            client = socket.create_connection((BOARD, port), 5)
+            client = socket.create_connection((BOARD, port), PATIENCE_S)
         with client:
             there, _ = server.accept()
             with there:
@@ -213,15 +228,15 @@ def test_shaped_packets_are_captured_behind_the_shaper(
     bench.did("shape", write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 400e3}))
     capture = capturing()
     for direction in ("up", "down"):
-        bench.measure(direction, PEER, count=40)
+        bench.measure(direction, PEER, count=40, at_least=40)
     bench.send("down", NON_PEER, 5)
-    time.sleep(0.2)
+    eventually(lambda: len(capture.numbers(source=NON_PEER)) == 5)
     bench.did("shape", write_links(links, down={"cut": True}))
-    time.sleep(1.5)  # the capture checks each second
+    capture.check_twice()
     bench.send("down", PEER, 9)
     time.sleep(0.3)
     bench.did("unshape", links)
-    time.sleep(1.5)
+    capture.check_twice()
     bench.send("down", PEER, 3)
     assert capture.end() == 0
     assert capture.numbers(source=BOARD) == [*range(40)]
@@ -251,5 +266,5 @@ def test_an_interface_that_comes_back_is_captured_again(bench: Bench, capturing:
 def test_a_missing_interface_is_reported(bench: Bench, capturing: Any) -> None:
     bench.unplug()
     capture = capturing()
-    assert capture.process.wait(20) == 1
+    assert capture.process.wait(PATIENCE_S) == 1
     assert capture.statistics()["error"] == "cannot listen on eth0: No such device"

@@ -56,6 +56,7 @@ scenario:
       publish: {from: [slopes-0, "gauges[*]"], topic: alerts, priority: 5, size: 200B, period: 500ms}
 """
 Command = Callable[..., subprocess.CompletedProcess[str]]
+PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,7 @@ def test_a_lab_on_boards_from_check_to_report(
 def test_dead_boards_are_named_and_their_files_are_collected_later(
     testbed: Command,
     testbed_json: Callable[..., Any],
+    wait_until: Callable[..., None],
     boards: StandIns,
     inventory: Path,
     places: Path,
@@ -172,7 +174,8 @@ def test_dead_boards_are_named_and_their_files_are_collected_later(
         stderr=subprocess.DEVNULL,
         env=os.environ,
     )
-    time.sleep(4)
+    log = ("cat", "/var/lib/testbed/field/node.jsonl")
+    wait_until(lambda: '"publish"' in boards["slopes-0"].output(*log), PATIENCE_S)
     boards["slopes-0"].container.kill()  # like a power failure
     playing.wait(120)
     down = testbed("down", "field")
@@ -222,7 +225,7 @@ def test_a_deployment_that_is_killed_can_be_cleared(
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while boards["siren"].root("test", "-e", "/opt/testbed/field/nodes.pyz")[0]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
@@ -234,9 +237,8 @@ def test_a_deployment_that_is_killed_can_be_cleared(
 
 def _patiently(command: Callable[[], subprocess.CompletedProcess[str]]) -> Any:
     """Wait until a booting board accepts logins."""
-    for _ in range(5):
-        done = command()
-        if done.returncode in (0, 3):
-            return done
+    deadline = time.monotonic() + PATIENCE_S
+    while (done := command()).returncode not in (0, 3):
+        assert time.monotonic() < deadline, done.stderr
         time.sleep(3)
-    raise AssertionError(done.stderr)
+    return done

@@ -325,7 +325,7 @@ def test_the_login_user_reaches_the_node_and_nodes_reach_each_other(
         read = setting.boards.ssh(name, "cat", f"{DATA}/node.jsonl", f"{DATA}/node.stderr")
         assert '"start"' in read.stdout
     log = ("cat", f"{DATA}/node.jsonl")
-    wait_until(lambda: '"connect"' in setting.boards["river"].output(*log), 20)
+    wait_until(lambda: '"connect"' in setting.boards["river"].output(*log), 60)
 
 
 def test_the_capture_may_see_packets_and_nothing_else(setting: Setting, deployed: object) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from support.labs.command_results import succeeded
 from support.labs.crashing_lab import Victim, wait_for
 from support.labs.docker_engine import OwnEngine
 from testbed.backends.docker.engine import engine as usual_engine
@@ -58,7 +59,7 @@ def victim(
 @pytest.fixture
 def lab(victim: Victim) -> Victim:
     up = victim.up()
-    assert up.returncode == 0, up.stderr
+    assert succeeded(up), up.stderr
     return victim
 
 
@@ -88,7 +89,7 @@ def test_a_lab_runs_without_its_engine_until_it_restarts_and_up_starts_the_lab_a
     )
     assert lab.status()["state"] == "dead"
     again = lab.up()
-    assert again.returncode == 0, again.stderr
+    assert succeeded(again), again.stderr
     lab.assert_whole()
     assert lab.down().returncode == 0
     assert any("made anew" in warning for warning in lab.manifest()["warnings"])
@@ -99,7 +100,7 @@ def test_a_lab_does_not_notice_that_containerd_dies(engine: OwnEngine, lab: Vict
     engine.kill_containerd()
     lab.assert_whole()
     up = lab.up()
-    assert up.returncode == 0, up.stderr
+    assert succeeded(up), up.stderr
     assert lab.down().returncode == 0
     assert containers(engine) == {}
 
@@ -116,7 +117,7 @@ def test_an_up_whose_engine_dies_reports_it_and_the_next_completes_the_lab(
     assert "Traceback" not in stderr
     engine.start()
     up = victim.up()
-    assert up.returncode == 0, up.stderr
+    assert succeeded(up), up.stderr
     victim.assert_whole()
 
 
@@ -189,7 +190,7 @@ def test_after_a_reboot_the_lab_can_simply_be_started_again(
     shutil.rmtree(places / "s")
     engine.start()
     up = lab.up()
-    assert up.returncode == 0, up.stderr
+    assert succeeded(up), up.stderr
     lab.assert_whole()
     assert sorted(containers(engine)) == ["broker", "horn", "sensor", "siren"]
 

@@ -64,7 +64,7 @@ def kill(places: Path, node: str) -> None:
     (victim,) = (container for container in running if container.node == node)
     container = engine().containers.get(victim.id)
     container.kill()
-    container.wait(timeout=30)
+    container.wait(timeout=60)
 
 
 def test_an_external_node_waits_for_its_link_resolves_names_and_leaves_its_output(
@@ -77,7 +77,7 @@ def test_an_external_node_waits_for_its_link_resolves_names_and_leaves_its_outpu
     up = testbed_json("up", file, "--backend", "docker")
     status = {node["name"]: node for node in testbed_json("status", "external")["labs"][0]["nodes"]}
     assert {node["state"] for node in status.values()} == {"running"}
-    wait_until(lambda: "from client" in output(testbed_json, "client"))
+    wait_until(lambda: "from client" in output(testbed_json, "client"), 60)
 
     kill(places, "client")
     after = {node["name"]: node for node in testbed_json("status", "external")["labs"][0]["nodes"]}
@@ -86,7 +86,7 @@ def test_an_external_node_waits_for_its_link_resolves_names_and_leaves_its_outpu
     assert played.returncode == 3
     assert "while the scenario was played: the program of client does not run" in played.stderr
     testbed_json("up", file)
-    wait_until(lambda: output(testbed_json, "client").count("from client") == 2)
+    wait_until(lambda: output(testbed_json, "client").count("from client") == 2, 60)
 
     assert testbed("down", "external").returncode == 0
     run = places / "c" / up["run"]
@@ -102,7 +102,7 @@ def test_up_replaces_an_edited_external_node_and_all_nodes_resolve_new_names(
     file: Path, testbed_json: Command, places: Path, wait_until: Callable[..., None]
 ) -> None:
     up = testbed_json("up", file, "--backend", "docker")
-    wait_until(lambda: "from client" in output(testbed_json, "client"))
+    wait_until(lambda: "from client" in output(testbed_json, "client"), 60)
     lab = LabPlace(places / "s" / "external")
     before = {each.node: each.id for each in external_containers(lab)}
 
@@ -115,7 +115,7 @@ def test_up_replaces_an_edited_external_node_and_all_nodes_resolve_new_names(
     assert after["client"] == before["client"], "the client has not changed"
     assert after["server"] != before["server"]
     client = engine().containers.get(after["client"])
-    wait_until(lambda: "another text" in fetched(client, "server"))
+    wait_until(lambda: "another text" in fetched(client, "server"), 60)
     assert "another text" in fetched(client, "late")
     log = (places / "c" / up["run"] / "logs" / "server.jsonl").read_text()
     assert "GET /index.txt" in log, "the output of the first server is kept"
@@ -151,7 +151,7 @@ def test_down_saves_the_output_of_external_nodes_although_the_keeper_was_killed(
     wait_until: Callable[..., None],
 ) -> None:
     up = testbed_json("up", file, "--backend", "docker")
-    wait_until(lambda: "from client" in output(testbed_json, "client"))
+    wait_until(lambda: "from client" in output(testbed_json, "client"), 60)
     log = places / "c" / up["run"] / "logs" / "client.jsonl"
     log.unlink()
     (keeper,) = (p for p in marked(LabPlace(places / "s" / "external")) if p.role == "keeper")
@@ -211,7 +211,7 @@ def test_mosquitto_serves_as_central_broker_on_our_links(
         return {part for line in lines for part in line["text"].split() if "/" in part}
 
     wanted = {f"readings/sensors-{n}" for n in range(3)}
-    wait_until(lambda: wanted <= received_topics())
+    wait_until(lambda: wanted <= received_topics(), 60)
     assert testbed("down", "mosquitto").returncode == 0
     capture = places / "c" / up["run"] / "pcap" / "prefecture.pcap"
     published = subprocess.run(

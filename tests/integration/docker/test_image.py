@@ -36,7 +36,7 @@ pytestmark = pytest.mark.docker
 
 UNREACHABLE_IMAGE = "localhost:9/no/such:image"
 SMALL = 60_000_000  # bytes
-GONE_S = 20.0
+GONE_S = 60.0
 AMD64, ARM64, ARMV7 = Platform("amd64"), Platform("arm64"), Platform("arm", "v7")
 PUBLISHED_FOR = {
     "linux/amd64": {"os": "linux", "architecture": "amd64"},

@@ -66,13 +66,15 @@ def test_every_action_takes_effect_on_the_links_and_is_recorded(
     assert ended["exit_code"] == 3
     assert address["siren"] in (folder / ended["output"]).read_text()
 
+    done_s = {each["action"]: (each["t_ns"] - start_ns) / 1e9 for each in manifest["actions"]}
     at_office = packets(folder, "office", start_ns)
     from_hub = [at for at, packet in at_office if packet[IP].src == address["hub"]]
-    assert not [at for at in from_hub if 3.5 < at < 7]
+    assert not [at for at in from_hub if done_s["partition"] + 0.5 < at < 7]
     assert [at for at in from_hub if at > 7]
     at_siren = packets(folder, "siren", start_ns)
     datagrams = [(at, len(p)) for at, p in at_siren if UDP in p and p[UDP].dport == 9]
-    assert 32_000 * 4 * 0.8 < 8 * sum(size for _, size in datagrams) < 32_000 * 4 * 1.2
+    asked = 32_000 * (done_s["unload"] - done_s["load"])  # 4 s, unless the machine was late
+    assert asked * 0.8 < 8 * sum(size for _, size in datagrams) < asked * 1.2
     assert not [p for _, p in at_siren if p[IP].proto == 1]  # no reply that a port is closed
     (ended,) = [each["details"] for each in manifest["actions"] if each["action"] == "unload"]
     assert ended["sent"] >= len(datagrams)

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from support.labs.command_results import succeeded
+
 pytestmark = pytest.mark.netns
 
 
@@ -70,7 +72,7 @@ def test_a_name_that_is_taken(testbed, repository, places):
     minimal = repository / "topologies" / "minimal.yaml"
     other = places / "other.yaml"
     other.write_text(minimal.read_text())
-    assert testbed("up", minimal, "--backend", "netns").returncode == 0
+    assert succeeded(testbed("up", minimal, "--backend", "netns"))
     done = testbed("up", other, "--backend", "netns")
     assert done.returncode == 2
     assert "is up already, from" in sentence(done)
@@ -202,7 +204,7 @@ def test_a_run_that_is_interrupted_takes_its_lab_down(
     )
     wait_until(lambda: list((places / "c").glob("*/planned.jsonl")), seconds=60)
     run.send_signal(number)
-    out, err = run.communicate(timeout=60)
+    out, err = run.communicate(timeout=120)
     assert run.returncode == 130, err
     assert json.loads(out)["error"]["message"].startswith("interrupted; the lab was taken down")
     assert watch.leftovers() == []

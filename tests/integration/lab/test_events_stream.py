@@ -1,7 +1,9 @@
 """`testbed events --follow` streams every event of a real lab in the order of time, while the lab runs."""
 
 import json
-import threading
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +26,17 @@ scenario:
 
 
 @pytest.mark.netns
-def test_events_are_streamed_while_a_scenario_is_played(
-    testbed: Any, testbed_json: Any, places: Path
-) -> None:
+def test_events_are_streamed_while_a_scenario_is_played(testbed_json: Any, places: Path) -> None:
     file = places / "streamed.yaml"
     file.write_text(FILE)
     testbed_json("up", file, "--backend", "netns", codes=(0, 3))
-    lines: list[str] = []
-    stream = threading.Thread(
-        target=lambda: lines.extend(
-            testbed("events", "streamed", "--follow", "--json").stdout.splitlines()
-        )
-    )
-    stream.start()
-    testbed_json("play", "streamed", codes=(0, 3))
-    testbed_json("down", "streamed", codes=(0, 3))
-    stream.join()
+    command = [sys.executable, "-m", "testbed", "events", "streamed", "--follow", "--json"]
+    with subprocess.Popen(command, env=os.environ, stdout=subprocess.PIPE, text=True) as stream:
+        assert stream.stdout is not None
+        lines = [stream.stdout.readline()]  # it follows the lab before the scenario begins
+        testbed_json("play", "streamed", codes=(0, 3))
+        testbed_json("down", "streamed", codes=(0, 3))
+        lines += stream.stdout
     events = [json.loads(line) for line in lines]
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     kinds = {event["kind"] for event in events}

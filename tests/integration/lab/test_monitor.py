@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.lines import records
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.netns
 
 
 def rows_of(run_folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (run_folder / "machine.jsonl").read_text().splitlines()]
+    return records(run_folder / "machine.jsonl")
 
 
 def monitor_of(lab: str) -> int:
@@ -60,4 +61,4 @@ def test_a_monitor_ends_with_its_keeper(testbed_json, watch, repository, wait_un
     assert monitor_of("minimal")
     (keeper,) = [each for each in marked(LabPlace.of("minimal")) if each.role == "keeper"]
     os.kill(keeper.pid, signal.SIGKILL)
-    wait_until(lambda: not watch.processes(), 20)
+    wait_until(lambda: not watch.processes(), 60)

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from testbed.lab.inject import inject
+from testbed.records import find_lab
+
 FILE = """
 name: again
 seed: 11
@@ -29,18 +32,19 @@ BUSY_MACHINE = "2s"  # the tolerances of a test; `replay` itself is stricter
 
 
 @pytest.fixture
-def recorded(testbed: Any, testbed_json: Any, places: Path) -> Path:
+def recorded(testbed_json: Any, places: Path) -> Path:
     """The folder of a run whose topology file is gone, with a message that was injected while it was played."""
     file = places / "again.yaml"
     file.write_text(FILE)
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
 
-    def inject() -> None:
+    def inject_one() -> None:
+        """In this process: another would take long to start, and the scenario could be over."""
         while '"publish"' not in (folder / "logs" / "gauges-0.jsonl").read_text():
             time.sleep(0.05)
-        testbed("inject", "again", "--from", "gauges-1", "--size", "700B")
+        inject(find_lab("again"), "gauges-1", "alerts", 5, 700)
 
-    injector = threading.Thread(target=inject)
+    injector = threading.Thread(target=inject_one)
     injector.start()
     played = testbed_json("play", "again", codes=(0, 3))
     injector.join()

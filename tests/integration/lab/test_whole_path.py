@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from support.labs.lab_processes import processor_wait
 from support.runs.log_agreement import must_agree
+from testbed.places import LabPlace
 
 AGREEMENT_S = 0.005
-TRIES = 3  # nodes read their own clocks late on a busy machine, which may need another try
+EARLY_S = 0.001  # a message passes the link before the node gets it, by the same clock
 
 CONTRACT = {
     "messages": {"published", "expected_deliveries", "delivered", "lost", "duplicates"},
@@ -66,31 +68,32 @@ def check_document(document: dict) -> None:
 def test_captures_and_logs_agree_on_every_delivery(
     backend, testbed_json, analyzed, watch, repository
 ):
+    """A node that waits for a processor reads its clock late, by no more than all processes of the lab waited."""
     minimal = repository / "topologies" / "minimal.yaml"
-    for _ in range(TRIES):
-        up = testbed_json("up", minimal, "--backend", backend, codes=(0, 3))
-        for command in ("play", "down"):
-            testbed_json(command, "minimal", codes=(0, 3))
-        folder = Path(up["run_folder"])
-        document = analyzed(folder)
-        check_document(document)
-        must_agree(folder)
-        captured, logged = captured_delays(folder), logged_delays(folder)
-        assert captured.keys() == logged.keys()
-        assert document["backend"] == backend
-        assert document["fidelity"]["machine"]["wakeup_max_s"] > 0
+    up = testbed_json("up", minimal, "--backend", backend, codes=(0, 3))
+    waits = processor_wait(LabPlace.of("minimal"), with_containers=backend == "docker")
+    testbed_json("play", "minimal", codes=(0, 3))
+    waited_s = waits.seconds()
+    testbed_json("down", "minimal", codes=(0, 3))
+    folder = Path(up["run_folder"])
+    document = analyzed(folder)
+    check_document(document)
+    must_agree(folder)
+    captured, logged = captured_delays(folder), logged_delays(folder)
+    assert captured.keys() == logged.keys()
+    assert document["backend"] == backend
+    assert document["fidelity"]["machine"]["wakeup_max_s"] > 0
 
-        published = {line["id"] for line in log_lines(folder, "publish")}
-        assert document["messages"]["published"] == len(published) > 0
-        assert document["messages"]["delivered"] == len(captured)
-        assert document["messages"]["lost"] == 0
-        assert {message for message, _ in captured} == published
-        assert all(hops["mean"] == hops["max"] == 2 for hops in document["hops"].values())
+    published = {line["id"] for line in log_lines(folder, "publish")}
+    assert document["messages"]["published"] == len(published) > 0
+    assert document["messages"]["delivered"] == len(captured)
+    assert document["messages"]["lost"] == 0
+    assert {message for message, _ in captured} == published
+    assert all(hops["mean"] == hops["max"] == 2 for hops in document["hops"].values())
 
-        worst = max(abs(captured[key] - logged[key]) for key in captured)
-        if worst < AGREEMENT_S:
-            break
-    assert worst < AGREEMENT_S, f"{worst * 1000:.1f} ms apart in each of {TRIES} runs"
+    late = [logged[key] - captured[key] for key in captured]
+    assert min(late) > -EARLY_S
+    assert max(late) < AGREEMENT_S + waited_s
     assert watch.leftovers() == []
     assert (folder / "report.html").stat().st_size > 10_000
 

@@ -22,6 +22,7 @@ from testbed.topology.model import Emulator, Shape
 
 SO_TIMESTAMPNS = 35
 PORT = 5000
+PATIENCE_S = 60.0
 UDP_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
 
 
@@ -41,7 +42,7 @@ class Wired:
                 made = socket.socket(socket.AF_INET, kind)
         finally:
             os.close(namespace)
-        made.settimeout(10)
+        made.settimeout(PATIENCE_S)
         if kind == socket.SOCK_DGRAM:
             made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -108,7 +109,7 @@ def transfer(lab: Wired, sender: str, receiver: str, size: int) -> None:
         sending = threading.Thread(target=send)
         sending.start()
         connection, _ = server.accept()
-        connection.settimeout(30)
+        connection.settimeout(PATIENCE_S)
         with connection:
             while part := connection.recv(1 << 16):
                 received += part
@@ -116,7 +117,7 @@ def transfer(lab: Wired, sender: str, receiver: str, size: int) -> None:
     assert bytes(received) == sent
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"
@@ -198,4 +199,5 @@ class Tools:
     transfer = staticmethod(transfer)
     wait_for = staticmethod(wait_for)
     port = PORT
+    patience_s = PATIENCE_S
     headers = UDP_HEADERS

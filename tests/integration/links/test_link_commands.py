@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from support.labs.command_results import only_links_are_off
 from testbed.cli.app import app
 
 pytestmark = pytest.mark.netns
@@ -28,18 +29,18 @@ nodes:
   sensor: {{kind: sensor}}
   siren: {{kind: subscriber, topics: [alerts]}}
 scenario:
-  duration: 6s
-  settle: 30s
+  duration: 10s
+  settle: 60s
   events:
     - at: 0s
-      publish: {{from: sensor, topic: alerts, size: 100B, period: 200ms, count: 30}}
+      publish: {{from: sensor, topic: alerts, size: 100B, period: 200ms, count: 50}}
 """
 
 
 def command(*arguments: object) -> Any:
     """The document that a command prints; it runs within this process, which saves the start of another."""
     done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0 or only_links_are_off(done.exit_code, done.stderr), done.output
     return json.loads(done.stdout)
 
 
@@ -101,7 +102,7 @@ def delay_of(lab: Lab, size: str, wait_until: Callable[..., None]) -> float:
 def test_nothing_passes_a_cut_link_until_it_is_restored(up, wait_until, emulator):
     lab = up(emulator)
     before = lab.publish()
-    wait_until(lambda: before in lab.arrivals())
+    wait_until(lambda: before in lab.arrivals(), 60)
 
     change = lab.link("cut", "sensor", "--up")["change"]
     assert (change["links"], change["directions"]) == (["sensor"], ["up"])
@@ -169,7 +170,7 @@ def test_a_link_is_cut_while_the_scenario_is_played(up, wait_until):
         text=True,
     )
     try:
-        wait_until(lab.arrivals, 30)
+        wait_until(lab.arrivals, 60)
         lab.link("cut", "siren", "--down")
         lab.link("restore", "siren", "--down")
         document, _ = playing.communicate(timeout=120)
@@ -194,7 +195,7 @@ def test_nodes_behind_a_router_are_cut_with_it(places, testbed, wait_until):
     assert lab.link("show", "sensor")["links"][0]["behind"] == "gw"
     lab.link("cut", "gw")
     stopped = lab.publish()
-    wait_until(lambda: lab.settings("gw", "up")["counts"]["dropped_cut"] > 0, 30)
+    wait_until(lambda: lab.settings("gw", "up")["counts"]["dropped_cut"] > 0, 60)
     assert stopped not in lab.arrivals()
     lab.link("restore", "gw")
     wait_until(lambda: stopped in lab.arrivals(), 60)

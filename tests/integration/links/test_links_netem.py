@@ -195,5 +195,7 @@ def test_a_link_changes_while_packets_are_queued(lab: Any, tools: Any, shape: An
         shape("up", Shape(rate_bps=8_000_000))
         for number in range(5, 8):
             one.sendto(number.to_bytes(4) + bytes(954), (tools.address("n2"), tools.port))
-        arrived = [int.from_bytes(data[:4]) for _, data in tools.receive_all(other, 1.5, 8)]
+        arrived = [
+            int.from_bytes(data[:4]) for _, data in tools.receive_all(other, tools.patience_s, 8)
+        ]
     assert arrived == list(range(8))  # none was lost, none overtook another

@@ -65,14 +65,14 @@ class Lab:
         wait_for(lambda: all(self.ask(node.name)["ready"] for node in self.topology.nodes))
 
     def ask(self, node: str, **fields: object) -> dict[str, object]:
-        return request(self.place.node_control(node), {"do": "status", **fields})
+        return request(self.place.node_control(node), {"do": "status", **fields}, 60.0)
 
     def again(self) -> NetnsBackend:
         """The lab, opened again as by another command."""
         return NetnsBackend(self.place, self.run, self.topology)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"

@@ -2,7 +2,6 @@
 
 import itertools
 import random
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -55,11 +54,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab.end()
 
 
-def in_the_graph() -> dict[str, Any]:
+def in_the_graph(lab: Lab) -> dict[str, Any]:
     """The configuration of a broker that knows one other broker, which does not run."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        absent = {"host": "127.0.0.1", "port": probe.getsockname()[1]}
+    absent = {"host": "127.0.0.1", "port": lab.free_port()}
     return {
         "overlay": {"method": "sg-tbps", "parameters": {}},
         "others": [{"name": HOSTILE, "number": 9, **absent}],
@@ -171,7 +168,7 @@ WITH_SECRET: list[Attack] = [
 def test_a_peer_that_only_claims_to_be_a_broker_cannot_disturb_the_lab(
     lab: Lab, attack: Attack
 ) -> None:
-    broker, slowest = withstand(lab, attack, **in_the_graph())
+    broker, slowest = withstand(lab, attack, **in_the_graph(lab))
     assert peak_bytes(broker) < BOUND_WITHOUT_SECRET
     assert slowest < SLOWEST_S
     assert HOSTILE not in broker.ask("status")["peers"]
@@ -182,6 +179,6 @@ def test_a_peer_that_only_claims_to_be_a_broker_cannot_disturb_the_lab(
 def test_a_broker_that_sends_nonsense_neither_stops_another_nor_fills_its_memory(
     lab: Lab, attack: Attack
 ) -> None:
-    broker, slowest = withstand(lab, attack, **in_the_graph())
+    broker, slowest = withstand(lab, attack, **in_the_graph(lab))
     assert peak_bytes(broker) < BOUND_WITH_SECRET
     assert slowest < SLOWEST_S

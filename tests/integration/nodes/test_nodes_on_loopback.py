@@ -72,7 +72,7 @@ def test_a_broker_killed_and_started_again_is_found_again(lab: Lab) -> None:
     before = sensor.publish()
     until(lambda: received(subscriber) == [before])
     broker.kill()
-    until(lambda: not sensor.ask("status")["peers"])
+    until(lambda: not sensor.ask("status")["peers"] and not subscriber.ask("status")["peers"])
     meanwhile = [sensor.publish(size=size) for size in (10, 200_000, 30)]
     assert sensor.ask("status")["queued"] == 3
 

@@ -3,7 +3,6 @@
 A tenth of Lee's experiment in time: 70 kB/s instead of 7, and a message of 300 kB that occupies the link for 4 s.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import pytest
 
 from nodes.delivery.preemptive import PIECE_S as PREEMPTIVE_PIECE_S
+from support.lines import records
+from support.runs.busy_machine import latest_wakeup_s
 
 pytestmark = pytest.mark.netns
 
@@ -23,6 +24,7 @@ DELAY_S = 0.005
 # The longest piece that a method is sending when the urgent message arrives.
 PIECE_S = {"dmpq-pc": 1514 / RATE, "preemptive": PREEMPTIVE_PIECE_S}
 BUSY_S = 0.15  # tests share the machine
+WAKEUPS = 5  # that a message needs: of the sensor, the relay, the broker, the relay again, and the subscriber
 
 FILE = f"""
 name: urgent
@@ -58,7 +60,6 @@ scenario:
         size: {URGENT}B
         period: 500ms
         count: 4
-capture: {{enabled: false}}
 """
 
 
@@ -73,7 +74,7 @@ def run(places: Path, testbed_json: Command) -> Iterator[Path]:
 
 
 def events(run: Path, node: str, event: str) -> list[dict[str, Any]]:
-    lines = map(json.loads, (run / "logs" / f"{node}.jsonl").read_text().splitlines())
+    lines = records(run / "logs" / f"{node}.jsonl")
     return [line for line in lines if line["event"] == event]
 
 
@@ -93,18 +94,19 @@ def longest_wait(run: Path, node: str) -> float:
     """The longest delay of urgent messages; the standard message must not have left the link idle for long."""
     urgent, (standard,) = delays(run, node, 5), delays(run, node, 1)
     assert len(urgent) == 4
-    assert STANDARD / RATE < standard < 1.6 * STANDARD / RATE
+    assert STANDARD / RATE < standard < 1.6 * STANDARD / RATE + WAKEUPS * latest_wakeup_s(run)
     return max(urgent)
 
 
 def test_an_urgent_message_passes_a_divided_one_within_its_bound_and_waits_for_a_whole_one(
     run: Path,
 ) -> None:
+    machine_s = WAKEUPS * latest_wakeup_s(run)  # it may have delayed any message for so long
     for direction in ("", "up-"):
         fifo = longest_wait(run, f"{direction}fifo")
         for method, piece_s in PIECE_S.items():
             bound_s = piece_s + (URGENT + OVERHEAD_BYTES) / RATE + DELAY_S
             waited = longest_wait(run, f"{direction}{method}")
-            assert waited < 1.15 * bound_s + BUSY_S
-            assert fifo > 10 * waited
+            assert waited < 1.15 * bound_s + BUSY_S + machine_s
+            assert fifo > 10 * (waited - machine_s)
     assert longest_wait(run, "pq-pc") > 0.5 * STANDARD / RATE  # it waits for the message being sent

@@ -1,11 +1,11 @@
 """Subscriptions by area on real links: captures and report show that each subscriber received its area's alerts."""
 
-import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+from support.lines import records
 from support.overlays.valley_areas import Valley
 from support.runs.log_agreement import must_agree
 
@@ -24,11 +24,7 @@ def test_each_siren_receives_the_alerts_of_its_valley_and_none_counts_as_lost(
     document = analyzed(folder)
     must_agree(folder)
 
-    logs = [
-        json.loads(line)
-        for log in (folder / "logs").glob("*.jsonl")
-        for line in log.read_text().splitlines()
-    ]
+    logs = [line for log in (folder / "logs").glob("*.jsonl") for line in records(log)]
     published = {line["id"]: line for line in logs if line["event"] == "publish"}
     expected = {
         (identity, name)

@@ -1,11 +1,11 @@
 """The Z-order map on real links: brokers move to where sensors publish alerts, and no alert is lost."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.lines import records
 from support.overlays.running_overlay import PublicationLog, ask
 from support.overlays.valley_areas import Valley
 
@@ -61,6 +61,6 @@ def test_brokers_move_during_publications_and_each_subscriber_receives_its_alert
     assert not [
         line
         for log in (folder / "logs").glob("halls-*.jsonl")
-        for line in map(json.loads, log.read_text().splitlines())
+        for line in records(log)
         if line["event"] in ("refuse", "given-up")
     ]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.overlays.running_overlay import PublicationLog, ask, overlay_is_whole
+from support.runs.busy_machine import latest_wakeup_s
 
 LAB = "survivors"
 FILE = f"""
@@ -46,7 +47,9 @@ scenario:
 BROKERS = [f"halls-{number}" for number in range(20)]
 SENSORS = [f"gauges-{number}" for number in range(8)]
 TOPICS = {"office": {"alerts", "readings"}, **{f"sirens-{n}": {"alerts"} for n in range(8)}}
-WHOLE_WITHIN_S = 30.0  # after the brokers were killed
+WHOLE_WITHIN_S = 30.0  # after the brokers were killed, ...
+STEPS = 100  # ... and the machine may delay each step of the repair
+PATIENCE_S = 120.0
 
 
 @pytest.mark.netns
@@ -56,13 +59,13 @@ def test_each_alert_arrives_once_while_a_fifth_of_the_brokers_dies(
     file = places / "survivors.yaml"
     file.write_text(FILE)
     folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
-    assert _whole_at(time.time() + 20), "the overlay has not formed"
+    assert _whole_at(time.time() + PATIENCE_S), "the overlay has not formed"
     brokers_before = _broker_of_each_client()
 
     with ThreadPoolExecutor(1) as pool:
         played = pool.submit(testbed_json, "play", LAB, codes=(0, 3))
         killed_at, dead = _first_crash(folder)
-        whole_at = _whole_at(killed_at + WHOLE_WITHIN_S)
+        whole_at = _whole_at(killed_at + PATIENCE_S)
         played.result()
     brokers_after = _broker_of_each_client()
     testbed_json("down", LAB, codes=(0, 3))
@@ -72,6 +75,7 @@ def test_each_alert_arrives_once_while_a_fifth_of_the_brokers_dies(
     assert moved, "no client was attached to a killed broker"
     assert not dead & set(brokers_after.values())
     assert whole_at is not None, "the graph is not what sorting gives"
+    assert whole_at - killed_at < WHOLE_WITHIN_S + STEPS * latest_wakeup_s(folder)
 
     logs = PublicationLog.read(folder)
     assert {event["priority"] for event in logs.published.values()} == {1, 2, 3, 4, 5}
@@ -86,7 +90,7 @@ def _broker_of_each_client() -> dict[str, str]:
 
 def _first_crash(folder: Path) -> tuple[float, set[str]]:
     """Time and nodes of the first crash, from the manifest."""
-    deadline = time.time() + 30
+    deadline = time.time() + PATIENCE_S
     while time.time() < deadline:
         for fault in json.loads((folder / "run.json").read_text()).get("actions", []):
             if fault["action"] == "crash":

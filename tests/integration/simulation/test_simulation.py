@@ -2,16 +2,17 @@
 
 import json
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
 
+from support.labs.lab_processes import processor_wait
 from testbed.lab import simulate
+from testbed.places import LabPlace
 from testbed.progress import ignore
 from testbed.topology import load
 
-TRIES = 3  # a busy machine delays real nodes, and may need another try
 # Links without random effects. Alerts meet no other message on their way; photographs come later, and fill links.
 FILE = """
 name: beside
@@ -42,6 +43,9 @@ scenario:
 """
 
 
+RECEIVERS = 3  # of an alert
+
+
 class Reception(NamedTuple):
     hops: int
     priority: int
@@ -61,43 +65,43 @@ def receptions(logs: Path) -> dict[tuple[str, str], Reception]:
     }
 
 
-def disagreement(
-    real: dict[tuple[str, str], Reception], simulated: dict[tuple[str, str], Reception]
-) -> list[str]:
-    """Lone alerts: nine of ten within 10 ms and 3 %, in the median 5 ms. Photographs, which fill links: within 25 %."""
-    alerts = [key for key, one in real.items() if one.priority == 5]
-    apart = {key: abs(one.delay_s - simulated[key].delay_s) for key, one in real.items()}
-    middle = median(apart[key] for key in alerts)
-    far = [key for key in alerts if apart[key] > 0.010 + 0.03 * real[key].delay_s]
-    wrong = [key for key in real.keys() - alerts if apart[key] > 0.25 * real[key].delay_s]
-    return [
-        *([f"alerts are {middle:.4f} s apart in the median"] if middle > 0.005 else []),
-        *(
-            f"{key}: {real[key].delay_s:.4f} s, {simulated[key].delay_s:.4f} s simulated"
-            for key in (far if len(far) > len(alerts) / 10 else []) + wrong
-        ),
-    ]
+def allowed(simulated: float, share: float, error_s: float) -> float:
+    """The longest delay that agrees with a simulated one."""
+    return (1 + share) * simulated + error_s
 
 
 @pytest.mark.netns
 def test_a_simulated_run_has_the_hops_and_the_delays_of_a_real_one(
     testbed_json: Any, places: Path
 ) -> None:
+    """Links are exact, and nodes and relays are late at times: by no more than they waited for a processor in all.
+
+    Lone alerts agree within 3 % and 10 ms; in the mean within 5 ms. Photographs, which fill links, within 25 %.
+    """
     file = places / "beside.yaml"
     file.write_text(FILE)
     simulated = receptions(simulate(load(file), file, ignore).logs)
-    for _ in range(TRIES):
-        folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
-        for command in ("play", "down"):
-            testbed_json(command, "beside", codes=(0, 3))
-        real = receptions(folder / "logs")
-        assert len(real) == 13 * 3 + 2
-        assert {key: one.hops for key, one in real.items()} == {
-            key: one.hops for key, one in simulated.items()
-        }
-        if not (found := disagreement(real, simulated)):
-            break
-    assert found == [], f"in each of {TRIES} runs"
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    waits = processor_wait(LabPlace.of("beside"))
+    testbed_json("play", "beside", codes=(0, 3))
+    waited_s = waits.seconds()
+    testbed_json("down", "beside", codes=(0, 3))
+    real = receptions(folder / "logs")
+    assert len(real) == 13 * RECEIVERS + 2
+    assert {key: one.hops for key, one in real.items()} == {
+        key: one.hops for key, one in simulated.items()
+    }
+    delays = {key: (one.delay_s, simulated[key].delay_s) for key, one in real.items()}
+    alerts = {key: pair for key, pair in delays.items() if real[key].priority == 5}
+    photos = {key: pair for key, pair in delays.items() if key not in alerts}
+    early = {key: pair for key, pair in alerts.items() if pair[0] < 0.97 * pair[1] - 0.010}
+    early |= {key: pair for key, pair in photos.items() if pair[0] < 0.75 * pair[1]}
+    late = {key: p for key, p in alerts.items() if p[0] > allowed(p[1], 0.03, 0.010 + waited_s)}
+    late |= {key: p for key, p in photos.items() if p[0] > allowed(p[1], 0.25, waited_s)}
+    assert (early, late) == ({}, {})
+    apart = fmean(found - expected for found, expected in alerts.values())
+    share = waited_s * RECEIVERS / len(alerts)  # one wait delays at most the copies of one alert
+    assert abs(apart) < 0.005 + share, f"{apart:.4f} s apart in the mean, {waited_s:.4f} s waited"
 
 
 @pytest.mark.spark

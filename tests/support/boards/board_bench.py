@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,6 +19,8 @@ from testbed.links.namespaces import inside, make_network
 BOARD, PEER, NON_PEER, FAR_PEER = "192.0.2.1", "192.0.2.11", "192.0.2.12", "10.77.3.4"
 PORT = 7700
 HEADERS = 14 + 20 + 8  # of a frame with UDP
+SO_TIMESTAMPNS = 35
+PATIENCE_S = 60.0
 # A process sees the interfaces of its namespace in /sys only if that is mounted there.
 _WITH_SYS = 'mount -t sysfs sysfs /sys && exec "$@"'
 
@@ -28,6 +31,7 @@ class Received:
 
     times: list[float]
     frame_bytes: int
+    sent_s: float  # from the first sent packet to the last
 
     @property
     def rate_bps(self) -> float:
@@ -87,7 +91,7 @@ class Bench:
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
 
@@ -126,24 +130,31 @@ class Bench:
 
     @contextmanager
     def listening(self, direction: str, address: str, port: int = PORT) -> Iterator[list[float]]:
-        """Record when each packet arrives at the end of this direction (`up`: at the neighbour's address)."""
+        """Record when each packet arrives at the end of this direction (`up`: at the neighbour's address).
+
+        The times are the kernel's: they do not depend on when this process reads the packets.
+        """
         where, bound = (self.neighbour, address) if direction == "up" else (self.board, BOARD)
         times: list[float] = []
         with inside(where):
             receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with receiver:
             receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             receiver.bind((bound, port))
             receiver.settimeout(0.1)
             ended = threading.Event()
 
             def receive() -> None:
-                while not ended.is_set():
+                while True:
                     try:
-                        receiver.recv(2048)
+                        _, ancillary, _, _ = receiver.recvmsg(2048, 64)
                     except TimeoutError:
+                        if ended.is_set():
+                            return
                         continue
-                    times.append(time.monotonic())
+                    seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
+                    times.append(seconds + nanoseconds / 1e9)
 
             thread = threading.Thread(target=receive)
             thread.start()
@@ -170,22 +181,28 @@ class Bench:
                 time.sleep(pause_s)
 
     def measure(
-        self, direction: str, address: str, count: int = 60, size: int = 1000, wait_s: float = 0.6
-    ) -> Received:
-        """Send all packets at once, and receive until none has arrived for a while."""
+        self, direction: str, address: str, count: int = 60, size: int = 1000, wait_s: float = 0.6,
+        at_least: int = 0,
+    ) -> Received:  # fmt: skip
+        """Send all packets at once; receive so many at least, and then until none has arrived for a while."""
         with self.listening(direction, address) as times:
+            began = time.monotonic()
             self.send(direction, address, count, size)
-            quiet_from = time.monotonic()
-            while time.monotonic() < max([quiet_from, *times[-1:]]) + wait_s:
+            sent_s = time.monotonic() - began
+            eventually(lambda: len(times) >= at_least)
+            arrived, quiet_from = len(times), time.monotonic()
+            while time.monotonic() < quiet_from + wait_s:
+                if len(times) > arrived:
+                    arrived, quiet_from = len(times), time.monotonic()
                 time.sleep(0.05)
-        return Received(times, size + HEADERS)
+        return Received(times, size + HEADERS, sent_s)
 
 
 def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True)
 
 
-def eventually(condition: Any, seconds: float = 20.0) -> None:
+def eventually(condition: Any, seconds: float = PATIENCE_S) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s"

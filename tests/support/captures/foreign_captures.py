@@ -36,7 +36,7 @@ def capture(folder: Path, serve: str, talk: str) -> Path:
         ["unshare", *alone, "sh", "-c", script],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -61,10 +61,10 @@ ip netns exec client tc qdisc add dev c root tbf {NARROW}
 cd {{folder}}
 tcpdump -i s --immediate-mode -U -B 8192 -s 0 --time-stamp-precision=nano -w {{path}} 2>tcpdump.txt &
 listening=$!
-n=0; until grep -q listening tcpdump.txt; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+n=0; until grep -q listening tcpdump.txt; do n=$((n + 1)); [ $n -lt 600 ]; sleep 0.1; done
 ( {{serve}} ) >server.txt 2>&1 &
 ( ip netns exec client sh -c '{{talk}}' ) >client.txt 2>&1 || {{{{ cat client.txt server.txt >&2; exit 1; }}}}
-sleep 0.5
+size=none; until [ $size = $(stat -c %s {{path}}) ]; do size=$(stat -c %s {{path}}); sleep 0.5; done
 kill -INT $listening
 wait $listening
 grep "dropped by kernel" tcpdump.txt | grep -q "^0 " || {{{{ cat tcpdump.txt >&2; exit 1; }}}}

@@ -83,7 +83,7 @@ def case(number: int) -> Case:
 
 def check(one: Case, folder: Path) -> None:
     """Read the case in every way; raise Wrong, or whatever a reader raises, if a property does not hold."""
-    began = time.monotonic()
+    began = time.process_time()
     path = folder / "fuzzed"
     path.write_bytes(one.data)
     if one.name.startswith("stream"):
@@ -92,8 +92,8 @@ def check(one: Case, folder: Path) -> None:
         _check_file(one, path)
         if not compression_of(one.data):
             _check_link(one)
-    if (took := time.monotonic() - began) > SLOW_S:
-        raise Wrong(f"it took {took:.0f} s")
+    if (took := time.process_time() - began) > SLOW_S:
+        raise Wrong(f"it took {took:.0f} s of the processor")
 
 
 def _check_file(one: Case, path: Path) -> None:

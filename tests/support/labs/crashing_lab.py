@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from support.lines import records
 from testbed.keeper.processes import marked
 from testbed.lab import lab_status
 from testbed.places import LabPlace
@@ -106,10 +107,8 @@ class Victim:
         wait_for(lambda: step in self._steps())
 
     def _steps(self) -> list[str]:
-        lines: list[str] = []
-        for journal in (self._places / "c").glob("*/journal.jsonl"):
-            lines += journal.read_text().splitlines()
-        return [json.loads(line)["step"] for line in lines]
+        journals = (self._places / "c").glob("*/journal.jsonl")
+        return [record["step"] for journal in journals for record in records(journal)]
 
     def assert_whole(self) -> None:
         """Check that all nodes are ready, that `status` finds no fault, and that all messages of a scenario arrive."""

@@ -1,8 +1,6 @@
 """Real brokers on the loopback in one process, around a core that records the events it gets."""
 
 import asyncio
-import json
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,8 +13,10 @@ from nodes.protocol.wire import Kind, Message
 from nodes.runtime.broker import Broker
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.log import Log
+from support.lines import records
+from support.ports import HOST, ReservedPorts
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 RECORDING = "recording"
 
 
@@ -93,8 +93,7 @@ class LoopbackBroker:
         return [record for record in self.core.observed if record[: len(what)] == what]
 
     def logged(self, event: str) -> list[dict[str, Any]]:
-        lines = Path(self.config.log).read_text().splitlines()
-        return [record for line in lines if (record := json.loads(line))["event"] == event]
+        return [each for each in records(Path(self.config.log)) if each["event"] == event]
 
 
 async def until(true: Callable[[], Any], every_s: float = 0.005) -> Any:
@@ -105,17 +104,10 @@ async def until(true: Callable[[], Any], every_s: float = 0.005) -> Any:
         return value
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def configs(folder: Path, number: int, **parameters: Any) -> list[NodeConfig]:
+def configs(folder: Path, number: int, ports: ReservedPorts, **parameters: Any) -> list[NodeConfig]:
     """Configurations of brokers b1, b2, ... that know each other."""
     places = [
-        {"name": f"b{i}", "number": i, "host": "127.0.0.1", "port": free_port()}
+        {"name": f"b{i}", "number": i, "host": HOST, "port": ports.reserve()}
         for i in range(1, number + 1)
     ]
     return [
@@ -150,13 +142,15 @@ async def brokers(
     folder: Path, number: int, **parameters: Any
 ) -> AsyncIterator[list[LoopbackBroker]]:
     """Start these brokers, and stop them at the end of the test."""
-    all_of_them = [LoopbackBroker(config) for config in configs(folder, number, **parameters)]
-    try:
-        yield [await one.go() for one in all_of_them]
-    finally:
-        for one in all_of_them:
-            await one.stop()
-            one.log.close()
+    with ReservedPorts() as ports:
+        made = configs(folder, number, ports, **parameters)
+        all_of_them = [LoopbackBroker(config) for config in made]
+        try:
+            yield [await one.go() for one in all_of_them]
+        finally:
+            for one in all_of_them:
+                await one.stop()
+                one.log.close()
 
 
 def install(set_item: Callable[[Any, str, Any], None]) -> None:

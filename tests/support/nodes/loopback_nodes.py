@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,15 +12,18 @@ from typing import Any
 from websockets.sync.client import ClientConnection
 
 from nodes.runtime.handshake import Caller, Identity, new_nonce
+from support.lines import records
+from support.ports import ReservedPorts
 from testbed.control import ControlError, request
 
 PATIENCE_S = 60
+RESENT_S = 150  # for messages that may have to be sent again: a client waits RETRY_S (60 s) for an acknowledgement
 SECRET = "of the slope"
 
 
-def until(true: Callable[[], Any]) -> Any:
+def until(true: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
     """Wait until `true()` is true; return its value."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := true():
             return value
@@ -51,7 +53,7 @@ class RunningNode:
             self.process = subprocess.Popen(self.command, stderr=stderr)
 
     def ask(self, do: str, **more: Any) -> dict[str, Any]:
-        return request(self.control, {"do": do, **more})
+        return request(self.control, {"do": do, **more}, PATIENCE_S)
 
     def answers(self) -> bool:
         assert self.process.poll() is None, self.complaints.read_text()
@@ -70,9 +72,7 @@ class RunningNode:
         return self
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        records = [json.loads(line) for line in lines]
-        return [record for record in records if not kinds or record["event"] in kinds]
+        return [each for each in records(self.log) if not kinds or each["event"] in kinds]
 
     def publish(self, topic: str = "alert", priority: int = 5, size: int = 100) -> str:
         identity = self.ask("publish", topic=topic, priority=priority, size=size)["id"]
@@ -95,9 +95,12 @@ class Lab:
         self.folder = folder
         self.command = [sys.executable, "-m", "nodes"]
         self.nodes: list[RunningNode] = []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self._ports = ReservedPorts()
+        self.port = self.free_port()
+
+    def free_port(self) -> int:
+        """A port that nodes of this lab can listen on."""
+        return self._ports.reserve()
 
     def node(self, kind: str, name: str, /, **more: Any) -> RunningNode:
         place = {"host": "127.0.0.1", "port": self.port}
@@ -141,6 +144,7 @@ class Lab:
         for node in self.nodes:
             if node.process.poll() is None:
                 node.kill()
+        self._ports.close()
 
 
 def received(node: RunningNode) -> list[str]:

@@ -1,21 +1,24 @@
 """Ask the brokers of a real lab for their graph while they run, and read the publications in its nodes' logs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.lines import records
 from support.overlays.reported_graph import reported_links, sorted_links
 from testbed.control import request_all
 from testbed.places import LabPlace
+
+PATIENCE_S = 60.0  # a node that has ended does not take so long: its socket refuses
 
 
 def ask(lab: str, names: Iterable[str], question: str) -> dict[str, dict[str, Any]]:
     """The answers of the nodes that are alive, by name."""
     place = LabPlace.of(lab)
-    return request_all({name: place.node_control(name) for name in names}, {"do": question})
+    paths = {name: place.node_control(name) for name in names}
+    return request_all(paths, {"do": question}, PATIENCE_S)
 
 
 def overlay_is_whole(lab: str, brokers: Iterable[str]) -> bool:
@@ -35,11 +38,8 @@ class PublicationLog:
     @classmethod
     def read(cls, run_folder: Path) -> "PublicationLog":
         """Read the logs of all nodes of the run."""
-        events = [
-            json.loads(line)
-            for log in (run_folder / "logs").glob("*.jsonl")
-            for line in log.read_text().splitlines()
-        ]
+        logs = sorted((run_folder / "logs").glob("*.jsonl"))
+        events = [record for log in logs for record in records(log)]
         published = {e["id"]: e for e in events if e["event"] == "publish"}
         handed = Counter((e["node"], e["id"]) for e in events if e["event"] == "receive")
         return cls(published, handed)

@@ -39,7 +39,7 @@ def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_hanging.py").write_text(HANGING)
     (folder / "test_others.py").write_text(OTHERS)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "3", *options],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "8", *options],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.spark import interrupts
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 
 
 class Dear:

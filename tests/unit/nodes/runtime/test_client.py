@@ -141,7 +141,7 @@ def started(node: type[client.Client], what: NodeConfig) -> Any:
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await scenario()
 
     asyncio.run(bounded())

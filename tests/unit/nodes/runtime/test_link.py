@@ -82,7 +82,7 @@ class FakeConnection:
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await scenario()
 
     asyncio.run(bounded())

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ from nodes.runtime.link_eviction import LinkActivity
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
+from support.ports import ReservedPorts
 from testbed.control import ControlError, request
 
 
@@ -211,7 +211,7 @@ def test_a_sensor_whose_timeline_fails_ends_with_an_error(tmp_path: Path) -> Non
         await node.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 @pytest.mark.parametrize("patience_s", [0.05, 600])
@@ -222,8 +222,7 @@ def test_a_client_that_sends_nothing_is_refused_in_time_unless_the_broker_stops_
 
     async def scenario() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = ports.reserve()
         listening = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
         node = Broker(listening, log)
         node.go()
@@ -239,7 +238,8 @@ def test_a_client_that_sends_nothing_is_refused_in_time_unless_the_broker_stops_
         writer.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+    with ReservedPorts() as ports:
+        asyncio.run(asyncio.wait_for(scenario(), 60))
     refusals = [event["reason"] for event in events(tmp_path) if event["event"] == "refuse"]
     assert refusals == (["no WebSocket handshake in time"] if patience_s < 1 else [])
     assert events(tmp_path)[-1]["event"] == "stop"
@@ -288,7 +288,7 @@ def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_pat
         core = Clockwork(node.now() + 0.02)
         node.core = core
         node.perform([])
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while not core.woken_at and time.monotonic() < end:
             await asyncio.sleep(0.005)
         assert len(core.woken_at) == 1

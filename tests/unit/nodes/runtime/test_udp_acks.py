@@ -1,6 +1,7 @@
 """Acknowledgements by UDP: a link accepts those of its peer, and ignores all others."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 
 from nodes.runtime.udp_acks import AckSocket, Address
 
-LOCAL = ("127.0.0.1", 0)
+# A loopback address of this process alone: no other process takes its ports.
+LOCAL = (f"127.{64 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}", 0)
 
 
 def free_address() -> Address:
@@ -20,7 +22,7 @@ def free_address() -> Address:
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 30))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 async def until(true: Callable[[], Any]) -> None:

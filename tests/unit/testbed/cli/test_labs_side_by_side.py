@@ -13,7 +13,7 @@ from testbed.progress import Emit, Event, Note, Warned
 
 LABS = [PaperLab(name, "", {}) for name in ("one", "two", "three")]
 Interrupted = Callable[[], bool]
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 def test_labs_run_in_parallel_and_only_the_first_emits_notes(tmp_path: Path) -> None:

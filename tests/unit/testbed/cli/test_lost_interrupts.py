@@ -25,12 +25,12 @@ commands.main()
 
 def exit_code(signal: str, seconds: float) -> int:
     program = PROGRAM.format(signal=signal, seconds=seconds)
-    return subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode
+    return subprocess.run([sys.executable, "-c", program], check=False, timeout=240).returncode
 
 
 def test_a_dropped_interrupt_is_sent_again_while_the_command_runs() -> None:
-    assert exit_code("SIGINT", 50) == 130
-    assert exit_code("SIGTERM", 50) == 130
+    assert exit_code("SIGINT", 200) == 130
+    assert exit_code("SIGTERM", 200) == 130
 
 
 def test_a_dropped_interrupt_counts_even_if_the_command_has_just_ended() -> None:

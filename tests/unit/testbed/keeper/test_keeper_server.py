@@ -19,6 +19,8 @@ from testbed.keeper.core import Core
 from testbed.keeper.prefork import DeferredAnswer, Wait
 from testbed.keeper.server import Server
 
+PATIENCE_S = 60.0
+
 
 class RememberingCore:
     """Answers like a core, does nothing."""
@@ -29,6 +31,7 @@ class RememberingCore:
         self.broken_off = 0
         self.worker, self.forked = os.pipe()
         self.patience_s = 60.0
+        self.begun = threading.Event()  # a fork has
 
     def __getattr__(self, name: str) -> Any:
         return lambda: {"asked": name}
@@ -44,6 +47,7 @@ class RememberingCore:
         return {}
 
     def fork(self, nodes: list[str]) -> DeferredAnswer:
+        self.begun.set()
         try:
             yield Wait(self.worker, time.monotonic() + self.patience_s)
         except GeneratorExit:
@@ -63,6 +67,10 @@ class RememberingCore:
         self.closed += 1
         os.close(self.worker)
         os.close(self.forked)
+
+
+def ask(path: Path, question: dict[str, Any]) -> dict[str, Any]:
+    return request(path, question, PATIENCE_S)
 
 
 class QuietServer(Server):
@@ -96,17 +104,17 @@ def path(tmp_path: Path, core: RememberingCore) -> Iterator[Path]:
     thread.start()
     yield where
     server.end()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     listening.close()
     assert core.closed == 1
 
 
 def test_a_question_is_answered(path: Path) -> None:
-    assert request(path, {"do": "status"}) == {"ok": True, "run": "r1", "nodes": {}}
+    assert ask(path, {"do": "status"}) == {"ok": True, "run": "r1", "nodes": {}}
 
 
 def test_fields_of_a_question_reach_the_core(path: Path, core: RememberingCore) -> None:
-    request(path, {"do": "signal", "nodes": ["a"], "signal": 15})
+    ask(path, {"do": "signal", "nodes": ["a"], "signal": 15})
     assert core.asked == [("signal", (["a"], 15))]
 
 
@@ -123,21 +131,21 @@ def test_fields_of_a_question_reach_the_core(path: Path, core: RememberingCore) 
 )
 def test_nonsense_is_refused_and_the_keeper_goes_on(path: Path, line: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(5)
+        client.settimeout(PATIENCE_S)
         client.connect(str(path))
         client.sendall(line)
         with client.makefile("rb") as answers:
             answer = json.loads(answers.readline())
     assert answer["ok"] is False
     assert "protocol" in answer["error"]
-    assert request(path, {"do": "status"})["ok"]
+    assert ask(path, {"do": "status"})["ok"]
 
 
 def test_a_failure_is_reported_with_its_next_step(path: Path) -> None:
     with pytest.raises(ControlError, match="no taps here; load the module"):
-        request(path, {"do": "wire", "emulator": "relay", "links": []})
+        ask(path, {"do": "wire", "emulator": "relay", "links": []})
     with pytest.raises(ControlError, match="No such file"):
-        request(path, {"do": "unwire", "nodes": []})
+        ask(path, {"do": "unwire", "nodes": []})
 
 
 def test_a_client_that_disconnects_early_disturbs_no_other(path: Path) -> None:
@@ -145,12 +153,12 @@ def test_a_client_that_disconnects_early_disturbs_no_other(path: Path) -> None:
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
             client.sendall(line)
-    assert request(path, {"do": "status"})["ok"]
+    assert ask(path, {"do": "status"})["ok"]
 
 
 def test_several_questions_in_one_go_are_answered_in_order(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(5)
+        client.settimeout(PATIENCE_S)
         client.connect(str(path))
         client.sendall(b'{"do": "status"}\n{"do": "nothing"}\n{"do": "status"}\n')
         with client.makefile("rb") as answers:
@@ -164,9 +172,18 @@ def asking() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> Future[Any]:
-    """A question with a deferred answer; later questions wait for it."""
-    answer = asking.submit(request, path, question, 30.0)
+def begun(
+    asking: ThreadPoolExecutor, path: Path, core: RememberingCore, nodes: list[str]
+) -> Future[Any]:
+    """A fork that has begun; other questions wait for its end."""
+    answer = asking.submit(ask, path, {"do": "fork", "nodes": nodes})
+    assert core.begun.wait(PATIENCE_S)
+    return answer
+
+
+def waiting(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> Future[Any]:
+    """A question that comes during a fork. If it comes later, it is answered after the fork all the same."""
+    answer = asking.submit(ask, path, question)
     time.sleep(0.1)
     return answer
 
@@ -174,12 +191,12 @@ def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> F
 def test_a_fork_delays_only_questions_that_make_nodes(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    forked = begun(asking, path, {"do": "fork", "nodes": ["a"]})
-    gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
-    assert request(path, {"do": "status"})["ok"]
-    request(path, {"do": "signal", "nodes": ["b"], "signal": 9})
+    forked = begun(asking, path, core, ["a"])
+    gone = waiting(asking, path, {"do": "unwire", "nodes": ["a"]})
+    assert ask(path, {"do": "status"})["ok"]
+    ask(path, {"do": "signal", "nodes": ["b"], "signal": 9})
     with pytest.raises(ControlError, match="protocol"):
-        request(path, {"do": "dance"})
+        ask(path, {"do": "dance"})
     assert core.asked == [("signal", (["b"], 9))]
     os.write(core.forked, b".")
     assert forked.result()["pids"] == {"a": 1}
@@ -191,30 +208,31 @@ def test_a_fork_delays_only_questions_that_make_nodes(
 def test_forks_follow_one_another(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    both = [begun(asking, path, {"do": "fork", "nodes": [name]}) for name in "ab"]
+    first = begun(asking, path, core, ["a"])
+    second = waiting(asking, path, {"do": "fork", "nodes": ["b"]})
     os.write(core.forked, b"..")
-    assert [one.result()["ok"] for one in both] == [True, True]
+    assert [one.result()["ok"] for one in (first, second)] == [True, True]
     assert core.asked == [("fork", ["a"]), ("fork", ["b"])]
 
 
 def test_a_fork_that_fails_or_takes_too_long_is_refused_and_the_keeper_goes_on(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    failing = begun(asking, path, {"do": "fork", "nodes": ["a"]})
+    failing = begun(asking, path, core, ["a"])
     os.write(core.forked, b"x")
     with pytest.raises(ControlError, match="the nodes were not forked"):
         failing.result()
     core.patience_s = 0.2
     with pytest.raises(ControlError, match="BlockingIOError"):
-        request(path, {"do": "fork", "nodes": ["a"]}, 30.0)
-    assert request(path, {"do": "status"})["ok"]
+        ask(path, {"do": "fork", "nodes": ["a"]})
+    assert ask(path, {"do": "status"})["ok"]
 
 
 def test_one_client_gets_the_answers_in_the_order_of_its_questions(
     path: Path, core: RememberingCore
 ) -> None:
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(5)
+        client.settimeout(PATIENCE_S)
         client.connect(str(path))
         client.sendall(b'{"do": "fork", "nodes": ["a"]}\n{"do": "status"}\n{"do": "links"}\n')
         time.sleep(0.1)
@@ -234,7 +252,8 @@ def test_a_client_that_disconnects_while_its_nodes_are_forked_disturbs_no_other(
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
         client.sendall(b'{"do": "fork", "nodes": ["a"]}\n')
-    gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
+        assert core.begun.wait(PATIENCE_S)
+    gone = waiting(asking, path, {"do": "unwire", "nodes": ["a"]})
     os.write(core.forked, b".")
     with pytest.raises(ControlError):
         gone.result()
@@ -251,7 +270,7 @@ def test_a_keeper_that_ends_interrupts_a_fork(tmp_path: Path) -> None:
         thread.start()
         client.connect(str(where))
         client.sendall(b'{"do": "fork", "nodes": ["a"]}\n')
-        time.sleep(0.1)
+        assert core.begun.wait(PATIENCE_S)
         server.end()
-        thread.join(10)
+        thread.join(PATIENCE_S)
     assert (core.broken_off, core.closed, core.asked) == (1, 1, [])

@@ -29,18 +29,18 @@ def began_ago(seconds: float) -> int:
 def test_links_are_cut_and_healed_on_time_and_both_actions_are_recorded(file, place: FakePlace):
     record = up(LAB, file, place)
     timed_actions = (
-        TimedAction(1 * SECOND, ActionKind.CUT, ("siren",)),
-        TimedAction(3 * SECOND, ActionKind.RESTORE, ("siren",)),
+        TimedAction(100 * SECOND, ActionKind.CUT, ("siren",)),
+        TimedAction(300 * SECOND, ActionKind.RESTORE, ("siren",)),
     )
     actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), ignore, place)
-    actions.perform_due(began_ago(0.5))
+    actions.perform_due(began_ago(50))
     assert not place.backend.links()["siren"].up.cut
-    actions.perform_due(began_ago(1.5))
+    actions.perform_due(began_ago(150))
     link = place.backend.links()["siren"]
     assert link.up.cut
     assert link.down.cut
-    assert 0 < actions.wait_s(1.5) <= 1.5
-    actions.perform_due(began_ago(3.5))
+    assert 0 < actions.wait_s(150) <= 150
+    actions.perform_due(began_ago(350))
     assert not place.backend.links()["siren"].up.cut
     manifest = read_manifest(record.run_place)
     recorded = [(each["action"], each["targets"]) for each in manifest["actions"]]
@@ -54,7 +54,7 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
 ):
     record = up(LAB, file, place)
     place.backend.stop([SENSOR, SIREN], ignore)
-    every = timeline(0.5, 2.5, 9.0)
+    every = timeline(0.5, 2.5, 900.0)
     action = TimedAction(2 * SECOND, ActionKind.START, ("sensor",))
     actions = Actions(record, LAB, every, Schedule(LAB, (action,)), ignore, place)
     actions.perform_due(began_ago(4))

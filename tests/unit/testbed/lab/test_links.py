@@ -198,7 +198,8 @@ def test_links_can_be_changed_while_the_scenario_is_played(file, place):
     assert [entry["action"] for entry in manifest["link_changes"]] == ["cut"]
 
 
-def test_commands_that_change_links_at_once_wait_for_each_other(file, place):
+def test_commands_that_change_links_at_once_wait_for_each_other(file, place, monkeypatch):
+    monkeypatch.setattr("testbed.lab.links.PATIENCE_S", 60.0)
     record = up(LAB, file, place)
     orders = [LinkOrder(Action.SET, values={"queue_bytes": size}) for size in range(1000, 1006)]
     at_once = [

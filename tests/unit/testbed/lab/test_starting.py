@@ -22,7 +22,7 @@ from testbed.topology.model import ActionKind
 
 ONE = TimedAction(0, ActionKind.START, ("sensor",))
 OTHER = TimedAction(0, ActionKind.START, ("siren",))
-WAIT_S = 30
+WAIT_S = 60
 
 
 def test_a_starting_node_is_waited_for_only_if_an_event_concerns_it():

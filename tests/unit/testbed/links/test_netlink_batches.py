@@ -19,7 +19,7 @@ HEADER = struct.Struct("=IHHII")
 def kernel(refuse: Callable[[int], int]) -> Iterator[tuple[Netlink, list[int]]]:
     """Acknowledge each request with the errno that `refuse` returns; yield the sequence numbers that arrived, too."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours.settimeout(5)
+    ours.settimeout(60)
     seen: list[int] = []
 
     def answer() -> None:

@@ -54,7 +54,7 @@ def gates(tmp_path: Path) -> Iterator[dict[str, Path]]:
 def test_every_gate_is_opened(gates: dict[str, Path]) -> None:
     assert nodes_past_gate(gates) == frozenset()
     done: list[str] = []
-    assert open_gates(gates, lambda: frozenset(gates), 10.0, done.append) == {}
+    assert open_gates(gates, lambda: frozenset(gates), 60.0, done.append) == {}
     assert sorted(done) == ["a", "b"]
     assert nodes_past_gate(gates) == {"a", "b"}
 

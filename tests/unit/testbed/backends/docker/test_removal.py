@@ -6,8 +6,8 @@ import socketserver
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -236,15 +236,23 @@ def test_failures_of_the_engine_become_our_own_error(fake: FakeEngine, lab: LabP
     assert image_obtainable() == (False, "the Docker engine failed: no space left on device")
 
 
-def test_after_an_interrupt_nothing_new_begins() -> None:
+def test_after_an_interrupt_nothing_new_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
+    noticed = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            noticed.set()
+            super().shutdown(wait)
 
     def work(number: int) -> None:
         begun.append(number)
         if number == 0:
             raise KeyboardInterrupt
-        time.sleep(0.2)
+        assert noticed.wait(60)
 
+    monkeypatch.setattr(containers, "ThreadPoolExecutor", Pool)
     with pytest.raises(KeyboardInterrupt):
         in_parallel({str(number): number for number in range(100)}, work)
     assert len(begun) < 50
@@ -264,7 +272,7 @@ def test_each_success_is_reported_while_others_are_still_at_work() -> None:
 
     def work(name: str) -> str:
         if name == "slow":
-            assert first_called.wait(10), "it was not called before all were done"
+            assert first_called.wait(60), "it was not called before all were done"
         if name == "bad":
             raise DockerException("no")
         return name.upper()
