@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 from testbed.errors import MissingCapability, TestbedError
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
-ANSWER_TIMEOUT_S = 5
+ANSWER_TIMEOUT_S = 20  # a busy machine answers late; one without an engine refuses at once
 NO_ENGINE_HINT = "`make engine` installs and starts one; or --backend netns"
 LOOK_TIMEOUT_S = 30  # for listing containers and ending them
 WORK_TIMEOUT_S = 120  # for making them, and images
