@@ -147,6 +147,10 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
             "spark.driver.host": LOOPBACK,
             "spark.driver.bindAddress": LOOPBACK,
             "spark.executorEnv.PYTHONPATH": path,
+            # A busy machine answers late. Nothing of Spark can be lost here without this process.
+            "spark.python.authenticate.socketTimeout": "120s",
+            "spark.network.timeout": "600s",
+            "spark.executor.heartbeatInterval": "60s",
         }
     builder = SparkSession.builder.master(master)
     for name, value in options.items():
