@@ -139,7 +139,7 @@ def _introduced(hello: dict[str, Any], own: Identity, own_nonce: str) -> tuple[s
     if not isinstance(nonce, str) or len(nonce) != 2 * _NONCE_BYTES:
         raise HandshakeError(f"{name} says HELLO with a nonce that cannot be one")
     if nonce == own_nonce:
-        raise HandshakeError(f"{name} gives back the nonce that it was told")
+        raise HandshakeError(f"{name} returns the nonce that it was sent")
     if name == own.name:
         raise HandshakeError(f"{name} is the name of this node itself")
     return name, nonce

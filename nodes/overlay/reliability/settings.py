@@ -28,9 +28,7 @@ class ReliabilitySettings:
 
     custody_from: int | None = CUSTODY_FROM  # the lowest level with custody; None: no level has it
     retain_s: float = RETAIN_S  # how long publications with custody are remembered
-    heartbeat_s: float | None = (
-        HEARTBEAT_S  # a peer that is silent for so long is probed; None: never
-    )
+    heartbeat_s: float | None = HEARTBEAT_S  # silence after which a peer is probed; None: never
     heartbeat_budget: int = HEARTBEAT_BUDGET  # bytes/s that the heartbeats of a node may cost
     max_links: int = MAX_LINKS  # to other brokers
     advertise: bool = True  # clients announce the topics on which they will publish

@@ -121,9 +121,9 @@ def test_the_hosts_proof_is_refused_as_the_callers() -> None:
 
 def test_a_node_that_returns_the_nonce_or_the_name_of_its_peer_is_refused() -> None:
     nonce = new_nonce()
-    with pytest.raises(HandshakeError, match="gives back the nonce"):
+    with pytest.raises(HandshakeError, match="returns the nonce"):
         Host(BROKER, nonce).answer(hello(name="s1", lab="slope", nonce=nonce))
-    with pytest.raises(HandshakeError, match="gives back the nonce"):
+    with pytest.raises(HandshakeError, match="returns the nonce"):
         Caller(SENSOR, "b1", nonce).answer(hello(name="b1", lab="slope", nonce=nonce, proof="00"))
     with pytest.raises(HandshakeError, match="the name of this node itself"):
         Host(BROKER, nonce).answer(hello(name="b1", lab="slope", nonce=new_nonce()))
