@@ -36,11 +36,16 @@ class SlowLink:
         while True:
             try:
                 near, _ = self._server.accept()
-                far = socket.socket()
-                far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE)
-                far.connect(("127.0.0.1", self._target))
             except OSError:
                 return
+            far = socket.socket()
+            far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE)
+            try:
+                far.connect(("127.0.0.1", self._target))
+            except OSError:  # the target has ended: the caller sees a closed connection
+                near.close()
+                far.close()
+                continue
             self._sockets += [near, far]
             for source, sink in ((near, far), (far, near)):
                 threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
