@@ -28,16 +28,16 @@ groups:
 overlay: {method: sg-tbps}
 delivery: {method: preemptive}
 scenario:
-  duration: 24s
+  duration: 14s
   settle: 60s
   events:
-    - {at: 1s, publish: {from: "gauges[*]", topic: alerts, priority: 5, size: 200B, period: 2s, spread: 1s}}
-    - {at: 4s, crash: {nodes: "halls[3..4]", share: 50%}}
-    - {at: 5s, crash: {nodes: "sirens[0]"}}
-    - {at: 6s, stop: {nodes: "gauges[1]"}}
-    - {at: 7s, cut: {nodes: "gauges[0]"}}
-    - {at: 12s, start: {nodes: ["halls[*]", "sirens[0]", "gauges[1]"]}}
-    - {at: 14s, restore: {nodes: "gauges[*]"}}
+    - {at: 1s, publish: {from: "gauges[*]", topic: alerts, priority: 5, size: 200B, period: 1s, spread: 1s}}
+    - {at: 2s, crash: {nodes: "halls[3..4]", share: 50%}}
+    - {at: 2500ms, crash: {nodes: "sirens[0]"}}
+    - {at: 3s, stop: {nodes: "gauges[1]"}}
+    - {at: 3500ms, cut: {nodes: "gauges[0]"}}
+    - {at: 9s, start: {nodes: ["halls[*]", "sirens[0]", "gauges[1]"]}}
+    - {at: 10s, restore: {nodes: "gauges[*]"}}
 """
 
 
