@@ -1,10 +1,8 @@
-"""Profiles of hypothesis: the same examples each time on CI, new ones elsewhere, and many new ones for exploring.
+"""Profiles of hypothesis: the same examples each time, and many new ones for exploring.
 
 A test's own settings come before the profile's. So `explore` lengthens the stateful tests here; the other tests get
 new examples by a new seed in each pass (`scripts/explore`).
 """
-
-import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,7 +15,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
-    derandomize="CI" in os.environ,
+    derandomize=True,
 )
 settings.register_profile(
     EXPLORE,
