@@ -37,6 +37,11 @@ appender.err.target = SYSTEM_ERR
 appender.err.layout.type = PatternLayout
 appender.err.layout.pattern = %p %c{1}: %m%n
 """
+# Without its optimising compiler, Java reserves only 48 MB for compiled code; Spark fills them with a few runs.
+SHORT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# Spark compiles each of its queries to Java. A run has more than the 100 that Spark remembers by default, so without
+# this the next run of a session compiled them all again.
+REMEMBERED_QUERIES = "5000"
 # Settings of our queries in any session.
 QUERIES = {
     "spark.sql.session.timeZone": "UTC",
@@ -79,6 +84,7 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
         }
         if is_local(master):
             wanted["SPARK_LOCAL_IP"] = LOOPBACK
+            wanted["SPARK_HOME"] = str(_home_without_archive(place / "home"))
         elif python := os.environ.get("PYSPARK_PYTHON"):
             wanted["PYSPARK_PYTHON"] = python
         unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
@@ -119,6 +125,21 @@ def _bridge_silenced() -> Iterator[None]:
         root.removeFilter(of_others)
 
 
+def _home_without_archive(home: Path) -> Path:
+    """Spark's folder as links, without the archive from which its Python processes would import pyspark.
+
+    Modules from the archive are compiled at each start, which takes three times as long as the installed ones. Spark
+    waits 10 s for the process of a stream's source (`PythonWorkerFactory.createSimpleWorker`), also on a busy machine.
+    """
+    import pyspark
+
+    home.mkdir()
+    installed = Path(pyspark.__file__).parent
+    for name in ("bin", "jars"):
+        (home / name).symlink_to(installed / name)
+    return home
+
+
 def _start(master: str, place: Path, short: bool) -> "SparkSession":
     from pyspark.sql import SparkSession
 
@@ -131,7 +152,7 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.driver.memory": f"{_memory_mib()}m",
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
-            "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if short else "")
+            f"-XX:+UseParallelGC {SHORT if short else ''}"
         ),
         "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
@@ -139,6 +160,7 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.codegen.cache.maxEntries": REMEMBERED_QUERIES,
         **QUERIES,
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }

@@ -15,6 +15,7 @@ SHARE_SPARK = frozenset(
         "docker/test_arm.py",
         "benchmarks/test_captures_benchmark.py",
         "analysis/test_captures_in_s3.py",
+        "analysis/test_clocks_spark.py",
         "overlay/test_collection_in_a_lab.py",
         "simulation/test_delay_parts.py",
         "lab/test_events_during_moves.py",

@@ -1,5 +1,6 @@
 """`spark.readStream.format("pcap")`: captures that grow, and files that appear, are read exactly once."""
 
+import pyspark
 import pytest
 
 from analysis.captures.source import register
@@ -57,6 +58,20 @@ def of_batch(folder) -> list[tuple]:
         for path in sorted(folder.rglob("*.pcap*"))
         for row in read_all(path).rows
     )
+
+
+def test_sparks_python_processes_import_pyspark_from_files_with_cached_bytecode(spark):
+    """From Spark's archive it takes three times as long, and the process of a source has 10 s to start."""
+
+    def place(batches):
+        import pyarrow as pa
+        import pyspark
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"place": [pyspark.__file__]})
+
+    (row,) = spark.range(0, 1, 1, 1).mapInArrow(place, "place string").collect()
+    assert row.place == pyspark.__file__
 
 
 def test_restarts_read_nothing_twice_and_leave_nothing_out(read_now, tmp_path):
