@@ -13,6 +13,7 @@ TestbedError            exit 1: the command was tried, and failed
 from collections.abc import Iterable, Sequence
 
 A_FEW = 5
+INTERRUPTED = 130  # exit code after Ctrl-C or SIGTERM
 
 
 def few(names: Sequence[str]) -> str:

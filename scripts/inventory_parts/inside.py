@@ -54,7 +54,9 @@ def _walk(described: Any, path: str, found: dict[str, Any]) -> None:
         "epilog": getattr(described, "epilog", None) or "",
         "parameters": [_parameter(each) for each in described.params],
     }
-    for name, each in sorted(getattr(described, "commands", {}).items()):
+    for name in sorted(getattr(described, "commands", {})):
+        context = described.make_context(path, [name], resilient_parsing=True)
+        _, each, _ = described.resolve_command(context, [name])  # imports it, if need be
         _walk(each, f"{path} {name}", found)
 
 

@@ -1,46 +1,41 @@
 """The commands, put together."""
 
+import importlib
 import json
 import signal
 import sys
 from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from analysis.spark.interrupts import never_lost
 from testbed import __version__
-from testbed.cli.commands import (
-    analyze,
-    compare,
-    deploy,
-    doctor,
-    down,
-    events,
-    export,
-    graph,
-    image,
-    link,
-    logs,
-    plan,
-    play,
-    profiles,
-    query,
-    replay,
-    report,
-    reproduce,
-    run,
-    schema,
-    status,
-    sweep,
-    up,
-    validate,
-    watch,
-)
-from testbed.cli.terminal import INTERRUPTED
+from testbed.cli.commands import COMMANDS
+from testbed.errors import INTERRUPTED
 from testbed.limits import raise_open_files
+
+
+class CommandsByName(TyperGroup):
+    """Imports the module of a command when the command is called; until then it has only its name and help."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if (name := args[0]) in COMMANDS:
+            self.commands[name] = _load(name)
+        return super().resolve_command(ctx, args)
+
+
+def _load(name: str) -> Any:
+    """The command itself, with its arguments and options."""
+    module = importlib.import_module(f"testbed.cli.commands.{COMMANDS[name].module}")
+    loaded = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
+    module.register(loaded)
+    return typer.main.get_group(loaded).commands[name]
+
 
 app = typer.Typer(
     name="testbed",
+    cls=CommandsByName,
     help="Find out whether an alert gets through.\n\n"
     "A topology file describes brokers, sensors, subscribers, their 3G/MVNO links and a scenario. "
     "[bold]testbed run FILE[/] does it all: up, play, down, analyze, report.",
@@ -71,35 +66,12 @@ def _common(
     pass
 
 
-# In the order of `testbed --help`.
-for command in (
-    run,
-    report,
-    sweep,
-    analyze,
-    compare,
-    export,
-    query,
-    reproduce,
-    up,
-    down,
-    status,
-    play,
-    logs,
-    deploy,
-    replay,
-    watch,
-    events,
-    link,
-    validate,
-    plan,
-    schema,
-    graph,
-    profiles,
-    image,
-    doctor,
-):
-    command.register(app)
+def _not_loaded() -> None:
+    """Stands for each command until it is called."""
+
+
+for name, command in COMMANDS.items():
+    app.command(name, help=command.help)(_not_loaded)
 
 
 # All wrong usage is of this kind; typer does not export its name.

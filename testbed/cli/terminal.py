@@ -31,12 +31,11 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from testbed.errors import NodeFailure, TestbedError
+from testbed.errors import INTERRUPTED, NodeFailure, TestbedError
 from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.topology import TopologyErrors
 
 WARNED = 3
-INTERRUPTED = 130
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
 PROGRESS_INTERVAL_S = 10.0  # between two lines of progress without a terminal
 PIPED_WIDTH = 120  # columns of tables in a pipe or file

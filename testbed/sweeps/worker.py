@@ -13,7 +13,10 @@ from typing import Any
 
 from testbed.backends.common.names import SIMULATED
 from testbed.errors import InputError, NameTaken, TestbedError
-from testbed.lab import bring_down, bring_up, play, simulate
+from testbed.lab.down import bring_down
+from testbed.lab.play import play
+from testbed.lab.simulate import simulate
+from testbed.lab.up import bring_up
 from testbed.limits import raise_open_files
 from testbed.places import RunPlace
 from testbed.progress import Event, Warned

@@ -19,10 +19,10 @@ from testbed.cli.options import (
 )
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NodeFailure
-from testbed.lab import lab_status
 from testbed.lab.deploy import chosen_boards, deploy, plan_deployment
 from testbed.lab.down import NOT_COMPLETE
 from testbed.lab.links import PATIENCE_S
+from testbed.lab.status import lab_status
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import StageEnded, StageStarted, Warned
 from testbed.records import (

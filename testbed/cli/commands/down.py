@@ -11,8 +11,7 @@ import typer
 from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NoSuchRun, TestbedError
-from testbed.lab import bring_down
-from testbed.lab.down import Ended, bring_all_down
+from testbed.lab.down import Ended, bring_all_down, bring_down
 from testbed.places import state_root
 from testbed.progress import Note, Warned
 from testbed.records import find_run, lab_names

@@ -10,8 +10,14 @@ from testbed.cli.options import AsJson
 from testbed.cli.tables.links import links_table
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, few
-from testbed.lab import LinkView, change_links, known_profile, view_links
-from testbed.lab.links import members_of, topology_of
+from testbed.lab.links import (
+    LinkView,
+    change_links,
+    known_profile,
+    members_of,
+    topology_of,
+    view_links,
+)
 from testbed.lab.nodes import order_nodes
 from testbed.links.changes import BOTH, DOWN, UP, Action, LinkOrder
 from testbed.links.values import EMPTY, NONE, format_values, read_values

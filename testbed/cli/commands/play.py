@@ -13,8 +13,8 @@ from testbed.cli.options import (
 )
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
-from testbed.lab import inject, play
-from testbed.lab.play import replace_scenario, set_speed
+from testbed.lab.inject import inject
+from testbed.lab.play import play, replace_scenario, set_speed
 from testbed.recording.lateness import sentence
 from testbed.records import find_lab
 from testbed.topology.units import parse_size

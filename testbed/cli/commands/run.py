@@ -23,8 +23,10 @@ from testbed.cli.options import (
 )
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NameTaken
-from testbed.lab import bring_down, bring_up, play, simulate
-from testbed.lab.simulate import SERVICE_S
+from testbed.lab.down import bring_down
+from testbed.lab.play import play
+from testbed.lab.simulate import SERVICE_S, simulate
+from testbed.lab.up import bring_up
 from testbed.records import lab_names
 from testbed.topology import load
 from testbed.topology.model import Topology

@@ -11,8 +11,7 @@ from rich.table import Column, Table
 from testbed.cli.options import AsJson, LabName
 from testbed.cli.terminal import Fitting, Terminal, what_is_missing
 from testbed.errors import InputError
-from testbed.lab import LabStatus, lab_status
-from testbed.lab.status import NodeStatus, how_to_repair
+from testbed.lab.status import LabStatus, NodeStatus, how_to_repair, lab_status
 from testbed.progress import Note
 from testbed.records import find_lab, lab_names
 

@@ -19,7 +19,8 @@ from testbed.cli.options import (
 )
 from testbed.cli.tables.links import calibration_table
 from testbed.cli.terminal import Terminal
-from testbed.lab import bring_up, lab_status
+from testbed.lab.status import lab_status
+from testbed.lab.up import bring_up
 from testbed.records import read_manifest
 from testbed.topology import load
 

@@ -9,7 +9,9 @@ from threading import Lock
 from typing import Any
 
 from testbed.errors import NameTaken
-from testbed.lab import bring_down, bring_up, play
+from testbed.lab.down import bring_down
+from testbed.lab.play import play
+from testbed.lab.up import bring_up
 from testbed.progress import Emit, Event, Warned
 from testbed.records import lab_names, update_manifest
 from testbed.topology import load

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from testbed.cli.terminal import Fitting, what_is_missing
-from testbed.lab import LinkView
+from testbed.lab.links import LinkView
 from testbed.links.changes import DirectionState
 from testbed.links.values import format_values
 from testbed.topology.units import RATE

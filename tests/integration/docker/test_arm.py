@@ -16,7 +16,7 @@ from testbed.backends.docker.engine import engine
 from testbed.backends.docker.image_recipe import NodeImage
 from testbed.backends.docker.platforms import Platform
 from testbed.errors import MissingCapability
-from testbed.lab import bring_up
+from testbed.lab.up import bring_up
 from testbed.places import LabPlace
 from testbed.progress import ignore
 from testbed.topology import load

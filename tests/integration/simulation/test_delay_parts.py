@@ -26,7 +26,7 @@ from support.runs.star_runs import (
 )
 from testbed.backends.simulated.link_layer import Kind
 from testbed.backends.simulated.link_layer import LinkDirection as SimulatedLink
-from testbed.lab import simulate
+from testbed.lab.simulate import simulate
 from testbed.topology import load
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.labs.lab_processes import processor_wait
-from testbed.lab import simulate
+from testbed.lab.simulate import simulate
 from testbed.places import LabPlace
 from testbed.progress import ignore
 from testbed.topology import load

@@ -13,7 +13,7 @@ from typing import Any
 
 from support.lines import records
 from testbed.keeper.processes import marked
-from testbed.lab import lab_status
+from testbed.lab.status import lab_status
 from testbed.places import LabPlace
 
 PATIENCE_S = 60.0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from testbed.backends.fake import FakeBackend, FakeNodes
 from testbed.backends.registry import Choice
-from testbed.lab import bring_up
+from testbed.lab.up import bring_up
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, ignore
 from testbed.records import LabRecord

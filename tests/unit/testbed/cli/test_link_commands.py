@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from testbed.cli.app import app
 from testbed.cli.commands.link import sentence
 from testbed.cli.tables.links import links_table
-from testbed.lab import LinkView
+from testbed.lab.links import LinkView
 from testbed.links.changes import BOTH, DirectionState, LinkState
 from testbed.places import LabPlace, RunPlace
 from testbed.records import LabRecord, save_lab, update_manifest

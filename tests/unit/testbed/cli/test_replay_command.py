@@ -13,7 +13,7 @@ from testbed.cli.app import app
 from testbed.cli.commands import events as commands_events
 from testbed.cli.commands import replay
 from testbed.cli.commands.replay import difference_tables
-from testbed.lab import simulate
+from testbed.lab.simulate import simulate
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.recording.difference import difference

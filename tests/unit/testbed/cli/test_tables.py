@@ -7,8 +7,7 @@ from testbed.cli.commands.plan import plan_table
 from testbed.cli.commands.status import nodes_table
 from testbed.cli.tables.links import calibration_table
 from testbed.cli.tables.summary import seconds, summary_tables
-from testbed.lab import LabStatus
-from testbed.lab.status import NodeStatus
+from testbed.lab.status import LabStatus, NodeStatus
 from testbed.plan import Step, StepKind
 from testbed.topology.model import Node, NodeKind, Profile, Topology
 

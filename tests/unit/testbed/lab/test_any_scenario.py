@@ -13,7 +13,8 @@ from support.labs.fake_labs import FakePlace, up
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.play import play as play_simulated
-from testbed.lab import bring_down, play
+from testbed.lab.down import bring_down
+from testbed.lab.play import play
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.records import lab_names, read_manifest

@@ -6,8 +6,7 @@ import pytest
 
 from support.labs.fake_labs import FakePlace, up
 from testbed.errors import InputError
-from testbed.lab import play
-from testbed.lab.play import set_speed
+from testbed.lab.play import play, set_speed
 from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology import load

@@ -7,8 +7,8 @@ import pytest
 
 from support.labs.fake_labs import LAB, up
 from testbed.errors import NoSuchLab
-from testbed.lab import bring_down, lab_status
-from testbed.lab.down import bring_all_down
+from testbed.lab.down import bring_all_down, bring_down
+from testbed.lab.status import lab_status
 from testbed.places import LabPlace
 from testbed.progress import Note, Warned, ignore
 from testbed.records import find_lab, lab_names, locked, read_manifest

@@ -4,7 +4,7 @@ import pytest
 
 from support.labs.fake_labs import LAB, up
 from testbed.errors import InputError, NoSuchLab, TestbedError
-from testbed.lab import bring_down
+from testbed.lab.down import bring_down
 from testbed.progress import ignore
 from testbed.records import find_lab, locked
 

@@ -9,7 +9,8 @@ from nodes.protocol.space import Dimension, Space
 from support.labs.fake_labs import LAB, SIREN, another_siren, up
 from testbed.control import request
 from testbed.errors import InputError, TestbedError
-from testbed.lab import inject, play
+from testbed.lab.inject import inject
+from testbed.lab.play import play
 from testbed.places import LabPlace
 from testbed.progress import StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import locked, read_manifest

@@ -6,8 +6,10 @@ from importlib.metadata import version
 
 from support.labs.fake_labs import LAB, up
 from testbed import __version__
-from testbed.lab import inject, play, simulate
+from testbed.lab.inject import inject
+from testbed.lab.play import play
 from testbed.lab.run_record import injected_since, publications_in
+from testbed.lab.simulate import simulate
 from testbed.progress import StageStarted, Warned, ignore
 from testbed.records import read_manifest
 from testbed.topology import load_text

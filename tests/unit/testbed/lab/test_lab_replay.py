@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from testbed.cli.commands import events as commands_events
 from testbed.errors import InputError
-from testbed.lab import simulate
 from testbed.lab.journal import Journal
 from testbed.lab.replay import play_again, replay_difference, replay_of
 from testbed.lab.run_record import publications_in, record_publications
+from testbed.lab.simulate import simulate
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.records import read_manifest, update_manifest
@@ -248,7 +248,8 @@ def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
     several = "\noverlay: {method: sg-tbps}\nnodes:\n  far: {kind: broker, link: 3g-384k}\n"
     source.write_text(VALLEY.replace("\nnodes:\n", several))
     program = (
-        "import sys; from pathlib import Path; from testbed.lab import simulate; from testbed.topology import load\n"
+        "import sys; from pathlib import Path; from testbed.lab.simulate import simulate\n"
+        "from testbed.topology import load\n"
         "from testbed.progress import ignore\n"
         "print(simulate(load(Path(sys.argv[1])), Path(sys.argv[1]), ignore).folder)"
     )

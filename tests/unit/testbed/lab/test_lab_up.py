@@ -7,7 +7,8 @@ import pytest
 
 from support.labs.fake_labs import LAB, LANDSLIDE, another_siren, up
 from testbed.errors import InputError, MissingCapability, NameTaken
-from testbed.lab import bring_up, play
+from testbed.lab.play import play
+from testbed.lab.up import bring_up
 from testbed.progress import Note, ignore
 from testbed.records import read_manifest
 from testbed.topology.model import External, Node, NodeKind

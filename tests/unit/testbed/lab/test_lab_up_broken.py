@@ -8,8 +8,9 @@ import pytest
 from support.labs.fake_labs import LAB, SIREN, another_siren, up
 from testbed.backends.registry import Choice
 from testbed.errors import NodeFailure
-from testbed.lab import bring_up, lab_status
 from testbed.lab import up as up_module
+from testbed.lab.status import lab_status
+from testbed.lab.up import bring_up
 from testbed.progress import Note, StageStarted, ignore
 from testbed.records import lab_names, read_manifest, update_manifest
 

@@ -10,7 +10,9 @@ import pytest
 from support.labs.fake_labs import up
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, NoSuchLab, TestbedError
-from testbed.lab import bring_down, change_links, known_profile, play, view_links
+from testbed.lab.down import bring_down
+from testbed.lab.links import change_links, known_profile, view_links
+from testbed.lab.play import play
 from testbed.links.changes import UP, Action, DirectionState, LinkOrder, LinkState
 from testbed.progress import Note, StageStarted, ignore
 from testbed.records import locked, read_manifest

@@ -6,8 +6,7 @@ import pytest
 
 from support.labs.fake_labs import FakePlace, up
 from testbed.errors import InputError
-from testbed.lab import play
-from testbed.lab.play import replace_scenario
+from testbed.lab.play import play, replace_scenario
 from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology import TopologyErrors, load

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from testbed.backends.registry import Choice
 from testbed.cli.app import app
 from testbed.errors import MissingCapability
-from testbed.lab import bring_up
+from testbed.lab.up import bring_up
 from testbed.progress import Event, Warned
 from testbed.topology import find_likely_mistakes, load, load_text
 

@@ -10,7 +10,7 @@ from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import COUNTS, link_row
 from testbed.errors import MissingCapability
-from testbed.lab import simulate
+from testbed.lab.simulate import simulate
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.topology import load, load_text
