@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 MINUTES ?= 60
-# Two processes of tests; the slowest tests are listed at the end.
-PARALLEL := -n 2 --no-loadscope-reorder --durations=20 --durations-min=1
+# Three processes of tests, of which most wait now and then; the slowest tests are listed at the end.
+PARALLEL := -n 3 --no-loadscope-reorder --durations=20 --durations-min=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage engine constraints clean

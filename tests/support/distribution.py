@@ -60,10 +60,12 @@ LONGEST_FIRST = (
     "overlay/test_overlay_survives.py",
     "nodes/test_edge_on_loopback.py",
 )
-# Whole labs and their analysis, faults at every step, whole papers, the README and the benchmarks as users call them.
+# Whole labs and their analysis, faults at every step, whole papers, images built from packages, the README and the
+# benchmarks as users call them.
 LONG = frozenset(
     {
         "overlay/test_alerts_survive.py",
+        "analysis/test_analysis_either_java.py",
         "analysis/test_analysis_interrupted.py",
         "overlay/test_areas_in_a_lab.py",
         "overlay/test_areas_move_in_a_lab.py",
@@ -73,6 +75,7 @@ LONG = frozenset(
         "boards/test_board_shaping.py",
         "boards/test_boards_in_a_lab.py",
         "benchmarks/test_brokers_benchmark.py",
+        "benchmarks/test_captures_benchmark.py",
         "analysis/test_cluster.py",
         "overlay/test_collection_in_a_lab.py",
         "lab/test_crashes.py",
@@ -80,7 +83,9 @@ LONG = frozenset(
         "lab/test_events_during_moves.py",
         "docker/test_external_nodes.py",
         "nodes/test_hostile_peers.py",
+        "docker/test_image.py",
         "lab/test_kill_at_any_moment.py",
+        "benchmarks/test_links_benchmark.py",
         "simulation/test_overlay_beside_simulated.py",
         "overlay/test_overlay_survives.py",
         "boards/test_playbooks.py",

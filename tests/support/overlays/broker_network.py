@@ -151,7 +151,7 @@ class BrokerNetwork:
     def split(self, *names: str) -> None:
         """Cut all links between these brokers and the others, until `split_off` is empty."""
         self.split_off = set(names)
-        for name in self.split_off & self.cores.keys():
+        for name in sorted(self.split_off & self.cores.keys()):
             for peer in [peer for peer in self.links[name] if peer not in self.brokers_of]:
                 if not self._reach(name, peer):
                     self.cut(name, peer)
