@@ -61,6 +61,7 @@ class Fingerprints:
 
     def __init__(self, topology: Topology) -> None:
         self._profiles = {profile.name: asdict(profile) for profile in topology.profiles}
+        self._routers_of = topology.routers
         self._routers = {node.name: asdict(node) for node in topology.of_kind(NodeKind.ROUTER)}
         self._links = _written(
             {
@@ -93,13 +94,14 @@ class Fingerprints:
         return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]
 
     def _own(self, node: Node) -> dict[str, Any]:
-        """The node and its link; behind a router, also the router and its link, which the node shares."""
-        router = self._routers[node.router] if node.router else None
+        """The node and its link; behind routers, also these and their links, which the node shares."""
         return {
             "node": asdict(node),
             "profile": self._profiles[node.profile],
-            "router": router,
-            "router_profile": self._profiles[router["profile"]] if router else None,
+            "routers": [
+                (self._routers[router.name], self._profiles[router.profile])
+                for router in self._routers_of(node)
+            ],
         }
 
 

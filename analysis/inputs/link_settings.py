@@ -27,17 +27,15 @@ SettingsOfLinks = Mapping[
 
 
 class PathToCore(NamedTuple):
-    """The path from a node to the core (`up`) or back: its own link, and that of the router it is behind."""
+    """The path from a node to the core (`up`) or back: its own link, and those of the routers that it is behind."""
 
     node: str
     direction: str
     from_ns: int
     until_ns: int
-    router: str | None
-    own_delay_s: float
-    own_byte_s: float
-    far_delay_s: float
-    far_byte_s: float
+    routers: tuple[str, ...]  # the nearest to the node first
+    delays_s: tuple[float, ...]  # of the node's own link, then of each router's
+    bytes_s: tuple[float, ...]
 
 
 def settings_of_links(
@@ -90,30 +88,33 @@ def settings_at(history: tuple[LinkSettings, ...], t_ns: int) -> LinkSettings:
 
 def paths_to_core(manifest: Mapping[str, Any], settings: SettingsOfLinks) -> list[PathToCore]:
     """The paths of all nodes, a row for each interval with constant settings."""
+    nodes = manifest["topology"]["nodes"]
+    router = {node["name"]: node.get("router") for node in nodes}
     paths = []
-    for node in manifest["topology"]["nodes"]:
-        router = node.get("router")
+    for node in nodes:
+        links = _links_to_core(node["name"], router)
         for direction in DIRECTIONS:
-            own = settings[node["name"], direction]
-            far = (
-                settings[router, direction]
-                if router
-                else (LinkSettings(ALWAYS_NS, NEVER_NS, None, 0.0),)
-            )
-            begins = sorted({one.from_ns for one in (*own, *far)})
+            histories = [settings[link, direction] for link in links]
+            begins = sorted({one.from_ns for history in histories for one in history})
             for begin, end in zip(begins, [*begins[1:], NEVER_NS], strict=True):
-                mine, other = settings_at(own, begin), settings_at(far, begin)
+                then = [settings_at(history, begin) for history in histories]
                 paths.append(
                     PathToCore(
                         node["name"],
                         direction,
                         begin,
                         end,
-                        router,
-                        mine.delay_s,
-                        mine.byte_s,
-                        other.delay_s,
-                        other.byte_s,
+                        tuple(links[1:]),
+                        tuple(one.delay_s for one in then),
+                        tuple(one.byte_s for one in then),
                     )
                 )
     return paths
+
+
+def _links_to_core(node: str, router: Mapping[str, str | None]) -> list[str]:
+    """The node's own link and those of its routers, the nearest first."""
+    links = [node]
+    while (above := router[links[-1]]) is not None:
+        links.append(above)
+    return links

@@ -4,7 +4,7 @@ Each public method answers a question of the protocol (docs/architecture.md) and
 """
 
 import os
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,7 @@ class Core:
                 raise Refused(f"{spec.node} cannot have {spec.address}: that is the gateway's")
             if spec.behind is not None:
                 self._check_router(entry, spec.behind, coming | served)
+                self._check_path(entry, {one.name: new.behind for one, new in pairs})
         left_over = {entry.name for entry in self._nodes if entry.link is not None} - served
         self._drop_links(left_over)  # their relay, their router or their node has ended
         for entry, spec in pairs:
@@ -158,10 +159,22 @@ class Core:
         router = self._nodes.get(behind)
         if router is None or not router.is_router:
             raise Refused(f"{entry.name} is behind {behind!r}, but there is no such router")
-        if entry.is_router:
-            raise Refused(f"{entry.name} is a router and cannot be behind another, {behind}")
         if behind not in linked:
             raise Refused(f"{entry.name} is behind {behind}, which has no link yet")
+
+    def _check_path(self, entry: NodeEntry, coming: Mapping[str, str | None]) -> None:
+        """Refuse routers that would be behind themselves; `coming`: node -> the router of its new link."""
+        passed = [entry.name]
+        while (behind := self._behind(passed[-1], coming)) is not None:
+            passed.append(behind)
+            if behind in passed[:-1]:
+                raise Refused(f"{behind} would be behind itself: {' -> '.join(passed)}")
+
+    def _behind(self, name: str, coming: Mapping[str, str | None]) -> str | None:
+        if name in coming:
+            return coming[name]
+        entry = self._nodes.get(name)
+        return None if entry is None or entry.link is None else entry.link.behind
 
     def shape(self, links: Sequence[dict[str, Any]], seed: int | None = None) -> dict[str, Any]:
         """Set rates, delays, losses and cuts of links."""
@@ -312,8 +325,7 @@ class Core:
         lost = [
             entry
             for entry in self._nodes
-            if entry.link is not None
-            and (entry.name in names or (entry.router is not None and entry.router.name in names))
+            if entry.link is not None and any(one.name in names for one in (entry, *entry.routers))
         ]
         links = [entry.attachment for entry in lost]
         self._relay.remove(links)

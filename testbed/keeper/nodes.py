@@ -47,6 +47,11 @@ class NodeEntry:
         self.link_settings = {}
 
     @property
+    def routers(self) -> "list[NodeEntry]":
+        """The routers between this node and the core, the nearest first."""
+        return [] if self.router is None else [self.router, *self.router.routers]
+
+    @property
     def is_router(self) -> bool:
         """Whether the node only forwards packets, without a process."""
         return self.pid is None

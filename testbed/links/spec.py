@@ -52,7 +52,7 @@ def _ends(address: str, prefix_length: int) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A link and the namespace of its node; behind a router, also the router's own link."""
+    """A link and the namespace of its node; behind a router, also the router's own link, and so on to the core."""
 
     spec: LinkSpec
     ns_fd: int
@@ -64,11 +64,16 @@ class Attachment:
         """The namespace of the far end; None: the core."""
         return None if self.router is None else self.router.ns_fd
 
+    @property
+    def routers(self) -> "tuple[Attachment, ...]":
+        """The links of the routers between this link and the core, the nearest to it first."""
+        return () if self.router is None else (self.router, *self.router.routers)
+
 
 def by_far_end(links: Iterable[Attachment]) -> Iterator[tuple[int | None, list[Attachment]]]:
     """The links that end in the core, then those of each router: nearer to the core first."""
     groups: dict[int | None, list[Attachment]] = {}
     for link in links:
         groups.setdefault(link.far_fd, []).append(link)
-    for far_fd in sorted(groups, key=lambda fd: fd is not None):
+    for far_fd in sorted(groups, key=lambda fd: len(groups[fd][0].routers)):
         yield far_fd, groups[far_fd]

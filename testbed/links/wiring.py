@@ -3,6 +3,8 @@
 The core is a router: it holds one route a node and the gateway's address, and nothing else. A node sends to the gateway
 whatever is for the lab. Both ends know each other's MAC address from the start, so no ARP requests are sent.
 A link behind a router ends in that router's namespace, which passes on whatever is for others through its own link.
+That link may end in another router: the core and each router on the path know through which of their links a node is
+reached.
 """
 
 import ctypes
@@ -125,6 +127,25 @@ def configure(links: Sequence[Attachment]) -> None:
         with _at(link.ns_fd) as node:
             switch_off(NODE_IF)
             node.do(_describe_node_end(link))
+    for above_fd, passing in _passing(links):
+        if above_fd is not None:
+            with _at(above_fd) as router:
+                router.do([requests.refuse_otherwise(link.spec.address) for link, _ in passing])
+
+
+def _passing(
+    links: Sequence[Attachment],
+) -> Iterator[tuple[int | None, list[tuple[Attachment, LinkSpec]]]]:
+    """The core and the routers that packets for these links pass before the router where they end: nearer to the core
+    first, each with these links and the router's link through which it passes their packets on."""
+    found: dict[int | None, list[tuple[Attachment, LinkSpec]]] = {}
+    depth: dict[int | None, int] = {}
+    for link in links:
+        for router in link.routers:
+            found.setdefault(router.far_fd, []).append((link, router.spec))
+            depth[router.far_fd] = len(router.routers)
+    for above_fd in sorted(found, key=lambda fd: depth[fd]):
+        yield above_fd, found[above_fd]
 
 
 def _gateway_addresses(links: Sequence[Attachment]) -> list[Request]:
@@ -176,13 +197,10 @@ def shape(
 
 def raise_links(emulator: Emulator | None, links: Sequence[Attachment]) -> None:
     """Raise both ends and add their routes, nearer to the core first: from now on packets flow."""
-    behind = [link for link in links if link.router is not None]
-    _raise_at(None, emulator, [link for link in links if link.router is None])
-    with _at(None) as core:
-        core.do(
-            [_route_through_router(link.spec, link.router.spec) for link in behind if link.router]
-        )
-    for far_fd, ending_there in by_far_end(behind):
+    for far_fd, ending_there in by_far_end(links):
+        for above_fd, passing in _passing(ending_there):
+            with _at(above_fd) as above:
+                above.do([_route_through_router(link.spec, router) for link, router in passing])
         _raise_at(far_fd, emulator, ending_there)
 
 
@@ -206,7 +224,7 @@ def _open_far_end(spec: LinkSpec) -> list[Request]:
 
 
 def _route_through_router(spec: LinkSpec, router: LinkSpec) -> Request:
-    """The core's route to a node behind a router."""
+    """The route to a node behind a router, in the core or in the router where that router's link ends."""
     index = socket.if_nametoindex(router.far_if)
     return requests.route_through(index, spec.address, 32, router.address)
 
@@ -239,9 +257,10 @@ def _wait_for_carrier(kernel: Netlink, ifnames: Sequence[str]) -> None:
 
 def remove(links: Sequence[Attachment]) -> None:
     """Remove routes and both ends; a missing one is no error."""
-    with _at(None) as core:
-        behind = [link.spec for link in links if link.router is not None]
-        core.do([requests.delete_route(spec.address) for spec in behind])
+    for above_fd, passing in _passing(links):
+        with _at(above_fd) as above:
+            routes = 1 if above_fd is None else 2  # a router also has the unreachable route
+            above.do([requests.delete_route(link.spec.address) for link, _ in passing] * routes)
     for far_fd, ending_there in by_far_end(links):
         with _at(far_fd) as far:
             far.do([request for link in ending_there for request in _close_far_end(link.spec)])

@@ -113,7 +113,9 @@ class Node:
     platform: str | None = None
     board: str | None = None  # `class:` in the file
     address: str = ""  # IPv4 address inside the lab
-    router: str | None = None  # name of the node whose link this one shares
+    router: str | None = (
+        None  # name of the node whose link this one shares, and which may have a router itself
+    )
     external: External | None = None  # of external nodes
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
     tags: tuple[str, ...] = ()
@@ -335,6 +337,10 @@ class Topology:
                 found.setdefault(interest.topic, []).append((node.name, interest))
         return found
 
+    def routers(self, node: Node) -> tuple[Node, ...]:
+        """The routers between this node and the core, the nearest to the node first."""
+        return routers_of(node, self._node_by_name)
+
     def profile(self, name: str) -> Profile:
         """The link profile of this name."""
         return self._profile_by_name[name]
@@ -384,6 +390,15 @@ class Topology:
     @cached_property
     def _nodes_by_kind(self) -> dict[NodeKind, tuple[Node, ...]]:
         return {kind: tuple(node for node in self.nodes if node.kind is kind) for kind in NodeKind}
+
+
+def routers_of(node: Node, by_name: Mapping[str, Node]) -> tuple[Node, ...]:
+    """The routers between this node and the core, the nearest to the node first; there is no cycle among them."""
+    found: list[Node] = []
+    while node.router is not None:
+        node = by_name[node.router]
+        found.append(node)
+    return tuple(found)
 
 
 def _hazard_publish_events(hazard: Hazard) -> Iterator[PublishEvent]:

@@ -29,6 +29,7 @@ SHARE_SPARK = frozenset(
         "analysis/test_report_browser.py",
         "papers/test_reproduce.py",
         "lab/test_scale.py",
+        "links/test_router_chain.py",
         "links/test_shared_link.py",
         "analysis/test_foreign_protocols_in_runs.py",
         "simulation/test_sweep.py",

@@ -5,7 +5,7 @@ clients around them, and are drawn at their coordinates, or on a ring.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,6 +40,7 @@ MOST_SMALL = 150  # more nodes are drawn smaller still
 ON_AN_ARC = 50  # nodes on half a ring; more are drawn on several
 ARCS_APART, MOST_ARCS = 0.1, 5  # relative to the outermost
 ROUTERS_AT = 0.42
+INNERMOST_ROUTERS_AT = 0.85  # those behind other routers are nearer to the sensors
 RING = 0.72  # radius of the ring of brokers, relative to the drawing
 BROKERS_APART = 52  # least distance of brokers with coordinates
 CLIENT_DISTANCE = 60  # pixels from its broker
@@ -122,12 +123,25 @@ def through_routers(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> list[Edg
     router = {node.name: node.router for node in nodes}
     pieces: dict[Edge, None] = {}
     for edge in edges:
-        stops = (edge.one, router.get(edge.one), router.get(edge.other), edge.other)
-        way = [stop for stop in stops if stop is not None]
+        up, down = _routers_of(edge.one, router), _routers_of(edge.other, router)
+        met = next((name for name in up if name in down), None)  # where the two ends meet
+        if met is not None:
+            up, down = up[: up.index(met) + 1], down[: down.index(met)]
+        way = [edge.one, *up, *reversed(down), edge.other]
         for one, other in pairwise(way):
             if one != other and Edge(other, one) not in pieces:
                 pieces[Edge(one, other)] = None
     return list(pieces)
+
+
+def _routers_of(name: str, router: Mapping[str, str | None]) -> list[str]:
+    """The routers between this node and the core, the nearest first."""
+    found: list[str] = []
+    at = router.get(name)
+    while at is not None:
+        found.append(at)
+        at = router.get(at)
+    return found
 
 
 def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] | None:
@@ -196,22 +210,27 @@ def _within(value: float, size: int, margin: float = MARGIN) -> float:
 def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
     """Brokers on a small ring, sensors on the left half of a large one, subscribers on the right half.
 
-    Routers are between their sensors and the brokers.
+    Routers are between their sensors and the brokers, those behind other routers nearer to the sensors.
     """
     brokers = [node for node in nodes if node.kind == "broker"]
     routers = [node for node in nodes if node.kind == "router"]
     order = {router.name: number for number, router in enumerate(routers)}
+    above = {node.name: node.router for node in nodes}
+    passed = {node.name: _routers_of(node.name, above) for node in nodes}
+    deepest = max((len(passed[router.name]) for router in routers), default=0)
     left = [node for node in nodes if node.kind == "sensor"]
-    left.sort(key=lambda node: order.get(node.router or "", -1))
+    left.sort(key=lambda node: [order.get(name, -1) for name in reversed(passed[node.name])])
     right = [node for node in nodes if node.kind not in ("broker", "sensor", "router")]
     place = {}
     inner = 0.0 if len(brokers) == 1 else 0.42
     for number, node in enumerate(brokers):
         place[node.name] = _on_ring(inner, 2 * math.pi * number / len(brokers) - math.pi / 2)
     for number, node in enumerate(routers):
-        behind = [spot + 0.5 for spot, one in enumerate(left) if one.router == node.name]
+        behind = [spot + 0.5 for spot, one in enumerate(left) if node.name in passed[one.name]]
         share = sum(behind) / len(behind) / len(left) if behind else (number + 0.5) / len(routers)
-        place[node.name] = _on_ring(ROUTERS_AT, math.pi / 2 + math.pi * share)
+        depth = len(passed[node.name]) / deepest if deepest else 0.0
+        radius = ROUTERS_AT + (INNERMOST_ROUTERS_AT - ROUTERS_AT) * depth
+        place[node.name] = _on_ring(radius, math.pi / 2 + math.pi * share)
     for side, first in ((left, math.pi / 2), (right, -math.pi / 2)):
         arcs = _arcs(len(side))
         for number, node in enumerate(side):

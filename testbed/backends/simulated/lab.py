@@ -231,7 +231,8 @@ class SimulatedLab:
     def _connect(self, client: SimulatedNode, broker: str, response_size: int) -> Side:
         near, far = self.topology.node(client.config.name), self.topology.node(broker)
         there, back = self._flow(near, far), self._flow(far, near)
-        mtu = min(self._mtu(node) for node in self._on_the_way(near, far))
+        up, down, _ = self._links_between(near, far)
+        mtu = min(self._mtu(node) for node in (*up, *down))
         server = Endpoint(self.loop, back, there, mtu, client=False)
         met: list[Side] = []
 
@@ -248,24 +249,23 @@ class SimulatedLab:
         return Side(client, Endpoint(self.loop, there, back, mtu, client=True), there)
 
     def _flow(self, near: Node, far: Node) -> Flow:
-        apart = near.router is None or near.router != far.router
-        core = (1 if near.router is None else 2) if apart else -1
-        return Flow(near.name, far.name, self._route(near, far), self.partitions, core)
-
-    def _route(self, near: Node, far: Node) -> tuple[LinkDirection, ...]:
-        """The route up to the core, or to the router of both nodes, and down again."""
-        if near.router is not None and near.router == far.router:
-            return self.directions[near.name, UP], self.directions[far.name, DOWN]
-        up = [near.name, *([near.router] if near.router else [])]
-        down = [*([far.router] if far.router else []), far.name]
-        return (
-            *(self.directions[name, UP] for name in up),
-            *(self.directions[name, DOWN] for name in down),
+        up, down, in_core = self._links_between(near, far)
+        route = (
+            *(self.directions[node.name, UP] for node in up),
+            *(self.directions[node.name, DOWN] for node in reversed(down)),
         )
+        return Flow(near.name, far.name, route, self.partitions, len(up) if in_core else -1)
 
-    def _on_the_way(self, near: Node, far: Node) -> list[Node]:
-        routers = {near.router, far.router} - {None} if near.router != far.router else set()
-        return [near, far, *(self.topology.node(name) for name in sorted(filter(None, routers)))]
+    def _links_between(self, near: Node, far: Node) -> tuple[list[Node], list[Node], bool]:
+        """The nodes whose links a packet crosses up and down, each from its end; whether they meet in the core.
+
+        Links above the nearest router of both are not crossed.
+        """
+        up, down = self.topology.routers(near), self.topology.routers(far)
+        shared = {router.name for router in up} & {router.name for router in down}
+        below_up = [near, *(router for router in up if router.name not in shared)]
+        below_down = [far, *(router for router in down if router.name not in shared)]
+        return below_up, below_down, not shared
 
     def _mtu(self, node: Node) -> int:
         return self.topology.profile(node.profile).mtu

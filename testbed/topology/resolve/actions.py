@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed.topology.diagnostics.hints import quoted, with_article
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import ActionEvent, ActionKind, Node, NodeKind, Scenario
+from testbed.topology.model import ActionEvent, ActionKind, Node, NodeKind, Scenario, routers_of
 from testbed.topology.publication_times import nanoseconds
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.links import LinkProfiles
@@ -30,6 +30,7 @@ class Sides:
     ) -> None:
         self._checking = checking
         self._selection = Selection(checking, nodes, objection)
+        self._by_name = {node.name: node for node in nodes}
 
     def of(self, path: Path, sides: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
         """The names of the nodes of each side; mistakes become problems."""
@@ -63,15 +64,15 @@ class Sides:
         if side_of.setdefault(node.name, side) != side:
             hint = "let each be on one side"
             self._checking.value(path, f"{node.name} is on two sides", hint)
-        if node.router is None:
-            return
-        other = behind.setdefault(node.router, node)
-        if side_of[other.name] != side:
-            self._checking.value(
-                path,
-                f"{node.name} and {other.name} meet in their router {node.router}, where nothing keeps them apart",
-                "put those behind one router on one side",
-            )
+        for router in routers_of(node, self._by_name):
+            other = behind.setdefault(router.name, node)
+            if side_of[other.name] != side:
+                self._checking.value(
+                    path,
+                    f"{node.name} and {other.name} meet in their router {router.name}, where nothing keeps them apart",
+                    "put those behind one router on one side",
+                )
+                return
 
 
 Details = tuple[tuple[str, Any], ...]

@@ -3,22 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from math import ceil
+from math import ceil, inf
 
 from nodes.overlay.reliability.settings import STAR
 from nodes.protocol.kinds import EDGE
 from testbed.earth import distance_m
 from testbed.topology.diagnostics.hints import quoted, with_article
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import Node, NodeKind
+from testbed.topology.model import Node, NodeKind, routers_of
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.selection import Selection
 
 # Broker selection for sensors and subscribers, the nearest broker first. Pure.
 #
-# Brokers that the file names come first; then brokers behind the same router, whose link the traffic need not cross;
-# then brokers by distance, if both have a place. The other clients are spread evenly: each client orders the brokers by
-# a hash of the names, and takes the first one with free capacity.
+# Brokers that the file names come first; then brokers behind the same router, whose link the traffic need not cross,
+# the nearest such router first; then brokers by distance, if both have a place. The other clients are spread evenly:
+# each client orders the brokers by a hash of the names, and takes the first one with free capacity.
 # A hash of names changes few selections when a broker is added or removed, so most clients keep their configuration.
 
 
@@ -33,37 +33,54 @@ def select_brokers(
     edges = [node for node in nodes if node.kind in EDGE]
     if not brokers:
         return {}
-    unplaced = [node for node in edges if not _nearest_is_known(node, brokers, chosen)]
+    by_name = {node.name: node for node in nodes}
+    routers = {
+        node.name: tuple(router.name for router in routers_of(node, by_name))
+        for node in (*edges, *brokers)
+    }
+    unplaced = [node for node in edges if not _nearest_is_known(node, brokers, chosen, routers)]
     capacity = dict.fromkeys(
         (broker.name for broker in brokers), ceil(len(unplaced) / len(brokers))
     )
     selected = {}
     for node in edges:
-        order = _order(node, brokers)
+        order = _order(node, brokers, routers)
         first = list(chosen.get(node.name, ()))
-        if not _nearest_is_known(node, brokers, chosen):
+        if not _nearest_is_known(node, brokers, chosen, routers):
             first = [next(name for name in order if capacity[name])]
             capacity[first[0]] -= 1
         selected[node.name] = tuple(dict.fromkeys([*first, *order]))[:MAX_BROKERS_PER_CLIENT]
     return selected
 
 
+RoutersOf = Mapping[str, tuple[str, ...]]  # node -> its routers, the nearest first
+
+
 def _nearest_is_known(
-    node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
+    node: Node,
+    brokers: Sequence[Node],
+    chosen: Mapping[str, tuple[str, ...]],
+    routers: RoutersOf,
 ) -> bool:
     """Whether the file, the router or the place decides which broker is nearest."""
     return (
         bool(chosen.get(node.name))
-        or (node.router is not None and any(b.router == node.router for b in brokers))
+        or any(_climbs(node, broker, routers) is not None for broker in brokers)
         or (node.at is not None and any(b.at is not None for b in brokers))
     )
 
 
-def _order(node: Node, brokers: Sequence[Node]) -> list[str]:
-    def far(broker: Node) -> tuple[bool, float, bytes]:
-        beside = node.router is not None and broker.router == node.router
+def _climbs(node: Node, broker: Node, routers: RoutersOf) -> int | None:
+    """How many of its routers a node's messages pass to the router where they meet the broker's; None: the core."""
+    shared = set(routers[broker.name])
+    return next((n for n, name in enumerate(routers[node.name]) if name in shared), None)
+
+
+def _order(node: Node, brokers: Sequence[Node], routers: RoutersOf) -> list[str]:
+    def far(broker: Node) -> tuple[float, float, bytes]:
+        climbs = _climbs(node, broker, routers)
         distance = distance_m(node.at, broker.at) if node.at and broker.at else float("inf")
-        return not beside, distance, _spreading_hash(node.name, broker.name)
+        return inf if climbs is None else climbs, distance, _spreading_hash(node.name, broker.name)
 
     return [broker.name for broker in sorted(brokers, key=far)]
 

@@ -1,9 +1,9 @@
 """The list of all nodes, from the groups and nodes of the file, numbered in file order, each with its address.
 
-External nodes bring a program of their own; nodes behind a router share its link.
+External nodes bring a program of their own; nodes behind a router share its link, as routers behind a router do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nodes.protocol.kinds import OURS
@@ -109,6 +109,7 @@ def _check_file(checking: Checking, path: Path, source: str) -> None:
 
 
 NONE_KNOWN = "add a node with `kind: router`"
+MAX_ROUTERS = 8  # between a node and the core
 
 
 def place_behind_routers(
@@ -121,12 +122,54 @@ def place_behind_routers(
     for section, raws in (("groups", file.groups), ("nodes", file.nodes)):
         for name, raw in raws.items():
             if raw.router is not None:
-                of_path[section, name] = routers.meant((section, name, "router"), raw, raw.router)
+                of_path[section, name] = routers.meant((section, name, "router"), raw.router)
     placed = []
     for node in nodes:
         chosen = of_path.get(origin[node.name])
         placed.append(replace(node, router=chosen[node.index % len(chosen)]) if chosen else node)
-    return tuple(placed)
+    return _without_cycles(checking, placed, origin)
+
+
+def _without_cycles(
+    checking: Checking, nodes: Sequence[Node], origin: Mapping[str, Path]
+) -> tuple[Node, ...]:
+    """Nodes whose path to the core ends; routers behind themselves, and paths that are too long, become problems.
+
+    Each cycle is one problem, and each node or group with a path that is too long.
+    """
+    by_name = {node.name: node for node in nodes}
+    wrong: set[Path | frozenset[str]] = set()
+    cut: dict[str, Node] = {}
+    for node in nodes:
+        path = _path_to_core(node, by_name)
+        repeated = next((name for name in path if path.count(name) > 1), None)
+        if repeated is None and len(path) <= MAX_ROUTERS + 1:
+            continue
+        cut[node.name] = replace(node, router=None)
+        if repeated not in (None, node.name):  # behind a cycle, not part of it
+            continue
+        where = (*origin[node.name], "router")
+        if not wrong.isdisjoint((where, frozenset(path))):
+            continue
+        wrong |= {where} if repeated is None else {where, frozenset(path)}
+        if repeated is None:
+            message = (
+                f"{node.name} is behind {len(path) - 1} routers; at most {MAX_ROUTERS} are possible"
+            )
+            checking.value(where, message, "leave some of the routers between it and the core out")
+        else:
+            message = f"{node.name} is behind itself: {' -> '.join(path)}"
+            checking.value(where, message, "let one of these routers have its link at the core")
+    return tuple(cut.get(node.name, node) for node in nodes)
+
+
+def _path_to_core(node: Node, by_name: Mapping[str, Node]) -> list[str]:
+    """The node and its routers, as far as the first one that comes twice, or one more than there may be."""
+    path = [node.name]
+    while node.router is not None and len(set(path)) == len(path) <= MAX_ROUTERS + 1:
+        node = by_name[node.router]
+        path.append(node.name)
+    return path
 
 
 class _Routers:
@@ -138,15 +181,8 @@ class _Routers:
         self._known = [node.name for node in nodes if node.kind is NodeKind.ROUTER]
         self._members = Members(frozenset(self._by_name), checking.counts)
 
-    def meant(self, where: Path, raw: RawMember, selector: str) -> tuple[str, ...]:
+    def meant(self, where: Path, selector: str) -> tuple[str, ...]:
         """The routers of this member's selector; none if it is invalid."""
-        if raw.kind == NodeKind.ROUTER:
-            self._checking.key(
-                where,
-                "a router cannot be behind another one",
-                "its link goes to the core: remove this",
-            )
-            return ()
         try:
             found = select(selector, self._members)
         except SelectorError as error:
@@ -264,7 +300,8 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
     own: RawHardware = getattr(defaults, raw.kind)
     sources = (raw, own, defaults)
     # Behind a router, the file's default profile is for the router's link, not for the short link to the router.
-    links = (raw,) if raw.router is not None else sources
+    short = raw.router is not None and raw.kind != NodeKind.ROUTER
+    links = (raw,) if short else sources
     return Node(
         name=name,
         number=0,

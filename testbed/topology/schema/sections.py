@@ -214,7 +214,8 @@ class RawMember(RawHardware):
         [], description="subscriptions with an area or levels: one mapping or a list"
     )
     router: Router = Field(
-        None, description='node of kind router whose link it shares, or "group[*]" to take turns'
+        None,
+        description='node of kind router whose link it shares (also of a router), or "group[*]" to take turns',
     )
     brokers: BrokerSelectors = Field(
         (),

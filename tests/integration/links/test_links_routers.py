@@ -16,6 +16,7 @@ from testbed.capture.records import read_records
 from testbed.control import ControlError
 from testbed.keeper.client import Keeper, Program
 from testbed.keeper.processes import marked
+from testbed.links.changes import DirectionState, LinkState
 from testbed.links.namespaces import inside
 from testbed.links.netlink import netlink
 from testbed.links.requests import delete_link
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.root]
 
 NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
 EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
-FAR, ROUTER, ONE, TWO = "n1", "n2", "n3", "n4"
+FAR, ROUTER, ONE, TWO, OUTER = "n1", "n2", "n3", "n4", "n5"
 ALL = [FAR, ROUTER, ONE, TWO]
 MEMBERS = [ONE, TWO]
 
@@ -173,12 +174,14 @@ def test_a_packet_for_a_member_that_lost_its_link_does_not_loop(
 
 
 @contextmanager
-def router_namespace(lab: Any) -> Iterator[int]:
-    """The router's namespace, found among the keeper's descriptors."""
+def router_namespace(
+    lab: Any, holds: frozenset[str] | set[str] = frozenset({"eth0", "l3", "l4"})
+) -> Iterator[int]:
+    """The namespace of the router with these interfaces, found among the keeper's descriptors."""
     for entry in namespaces_held_by(lab.keeper):
         namespace = os.open(entry, os.O_RDONLY)
         try:
-            if {"eth0", "l3", "l4"} <= interfaces(namespace):
+            if holds <= interfaces(namespace):
                 yield namespace
                 return
         finally:
@@ -258,11 +261,128 @@ def test_a_wrong_router_is_refused_before_any_link_is_created(shared: Any, tools
     lab.keeper.routers([ROUTER, "n7"])
     with pytest.raises(ControlError, match="n2, which has no link yet"):
         lab.keeper.wire(Emulator.TBF, links(tools, [ONE]))
-    with pytest.raises(ControlError, match="cannot be behind another"):
-        lab.keeper.wire(
-            Emulator.TBF, [tools.link(ROUTER), replace(tools.link("n7"), behind=ROUTER)]
-        )
+    ring = [replace(tools.link(ROUTER), behind="n7"), replace(tools.link("n7"), behind=ROUTER)]
+    with pytest.raises(ControlError, match="n2 would be behind itself: n2 -> n7 -> n2"):
+        lab.keeper.wire(Emulator.TBF, ring)
     assert lab.keeper.status()["wired"] == [FAR]
+
+
+CHAIN = {FAR: None, OUTER: None, ROUTER: OUTER, ONE: ROUTER, TWO: OUTER}  # node -> its router
+
+
+@pytest.fixture
+def chained(wired: Any, tools: Any) -> Callable[..., Any]:
+    """chained(emulator): n3 behind the router n2; n2 and n4 behind the router n5; n1 somewhere else."""
+
+    def make(emulator: Emulator, folder: Path | None = None) -> Any:
+        lab = wired(emulator, [FAR, ONE, TWO], raised=False, links=[])
+        lab.keeper.routers([ROUTER, OUTER])
+        lab.keeper.wire(emulator, chain(tools, [ONE, ROUTER, TWO, OUTER, FAR]))
+        lab.keeper.capture([*CHAIN], folder)
+        return lab
+
+    return make
+
+
+def chain(tools: Any, names: list[str]) -> list[Any]:
+    return [replace(tools.link(name), behind=CHAIN[name]) for name in names]
+
+
+@EACH
+def test_nodes_behind_two_routers_reach_all_nodes_and_each_link_has_its_capture(
+    chained: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    lab = chained(emulator, tmp_path)
+    assert lab.keeper.status()["wired"] == [FAR, ONE, TWO, ROUTER, OUTER]
+    for one, other in ((ONE, FAR), (FAR, ONE), (ONE, TWO), (TWO, ONE)):
+        tools.say_hello(lab, one, other)
+        tools.transfer(lab, one, other, 20_000)
+    lab.keeper.capture_stop()
+    ends = {
+        name: {
+            (last(data[26:30]), last(data[30:34]))
+            for _, _, data in read_records(tmp_path / f"{name}.pcap")
+        }
+        for name in CHAIN
+    }
+    far, beside = {("n3", "n1"), ("n1", "n3")}, {("n3", "n4"), ("n4", "n3")}
+    assert ends[ONE] == ends[ROUTER] == far | beside
+    assert ends[TWO] == beside
+    assert ends[OUTER] == ends[FAR] == far, "those behind the outer router meet in it"
+
+
+@EACH
+def test_a_link_of_an_outer_router_is_shaped_and_its_cut_cuts_everything_behind_it_off(
+    chained: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = chained(emulator)
+    slow = Shape(rate_bps=800_000, queue_bytes=10**6)
+    lab.keeper.shape({OUTER: (slow, slow)}, 1)
+    with lab.socket(FAR) as far, lab.socket(ONE) as one:
+        for _ in range(50):
+            one.sendto(bytes(1000), (tools.address(FAR), tools.port))
+        arrived = tools.receive_all(far, tools.patience_s, 50)
+    assert len(arrived) == 50
+    took_s = (arrived[-1][0] - arrived[0][0]) / 1e9
+    assert took_s >= 49 * (1000 + tools.headers) * 8 / (1.05 * 800_000)
+    open_, cut = DirectionState(slow), DirectionState(slow, cut=True)
+    lab.keeper.change_links({OUTER: LinkState(cut, cut)})
+    with lab.socket(FAR) as far, lab.socket(ONE) as one, lab.socket(TWO) as two:
+        one.sendto(b"lost", (tools.address(FAR), tools.port))
+        far.sendto(b"lost", (tools.address(ONE), tools.port))
+        two.sendto(b"lost", (tools.address(FAR), tools.port))
+        one.sendto(b"inside", (tools.address(TWO), tools.port))
+        assert two.recv(100) == b"inside"
+        if emulator is Emulator.RELAY:  # the kernel has dropped them by then
+            tools.wait_for(lambda: dropped(lab, OUTER) == 3)
+        lab.keeper.change_links({OUTER: LinkState(open_, open_)})
+        one.sendto(b"again", (tools.address(FAR), tools.port))
+        assert far.recv(100) == b"again"
+        far.sendto(b"again", (tools.address(ONE), tools.port))
+        assert one.recv(100) == b"again"
+
+
+def dropped(lab: Any, link: str) -> int:
+    return sum(way["dropped_cut"] for way in lab.keeper.link_counts()[link].values())
+
+
+@EACH
+def test_packets_for_a_router_that_lost_its_link_do_not_loop(
+    chained: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    lab = chained(emulator, tmp_path)
+    with router_namespace(lab, {"eth0", "l2", "l4"}) as namespace:
+        remove_interface(namespace, "l2")
+    with lab.socket(FAR, socket.SOCK_STREAM) as client, pytest.raises(OSError, match="host") as no:
+        client.connect((tools.address(ONE), 80))
+    assert no.value.errno == errno.EHOSTUNREACH
+    tools.say_hello(lab, FAR, TWO)
+    lab.keeper.capture_stop()
+    passed = [data for _, _, data in read_records(tmp_path / f"{OUTER}.pcap")]
+    protocols = [data[23] for data in passed]
+    assert protocols.count(socket.IPPROTO_TCP) == protocols.count(socket.IPPROTO_ICMP) == 1
+
+
+@EACH
+def test_everything_behind_an_outer_router_loses_its_link_with_it_and_gets_it_back(
+    chained: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = chained(emulator)
+    lab.keeper.unwire([OUTER])
+    assert lab.keeper.status()["wired"] == [FAR]
+    lab.keeper.routers([OUTER])
+    lab.keeper.wire(emulator, chain(tools, [ONE, TWO, ROUTER, OUTER]))
+    lab.keeper.capture([ONE, TWO, ROUTER, OUTER], None)
+    tools.say_hello(lab, ONE, FAR)
+    tools.say_hello(lab, FAR, TWO)
+    lab.keeper.unwire([ROUTER])
+    assert lab.keeper.status()["wired"] == [FAR, TWO, OUTER]
+    tools.say_hello(lab, TWO, FAR)
+    lab.keeper.routers([ROUTER])
+    lab.keeper.wire(emulator, chain(tools, [ONE, ROUTER]))
+    lab.keeper.capture([ONE, ROUTER], None)
+    tools.say_hello(lab, ONE, TWO)
+    tools.say_hello(lab, FAR, ONE)
 
 
 def test_a_router_needs_no_process_and_goes_with_the_keeper(lab_places: Any, tools: Any) -> None:

@@ -220,6 +220,8 @@ seed: 5
 links:
   profiles:
     narrow: {both: {rate: 80kbit/s, delay: 50ms}}
+    slow: {both: {rate: 56kbit/s, delay: 20ms}}
+    slower: {both: {rate: 48kbit/s, delay: 70ms}}
     lossy: {up: {rate: 80kbit/s, delay: 50ms}, down: {rate: 40kbit/s, delay: 30ms, loss: 20%}}
 nodes:
   broker: {kind: broker, link: lan}
@@ -285,11 +287,28 @@ class Truth:
         return found
 
 
+# The gauge is behind three routers. A broker at the core: all their links count. One behind the valley's router: only
+# those below it. One beside the gauge: none.
+CHAIN = """  box: {kind: router, link: narrow, router: village}
+  village: {kind: router, link: slow, router: valley}
+  valley: {kind: router, link: slower}
+"""
+AT_CORE = "  broker: {kind: broker, link: lan}"
+PLACES = {
+    "one router": LOSSY,
+    "three routers": LOSSY.replace("  box: {kind: router, link: narrow}\n", CHAIN),
+}
+for above in ("valley", "box"):
+    beside = AT_CORE.replace("}", f", router: {above}}}")
+    PLACES[f"broker behind {above}"] = PLACES["three routers"].replace(AT_CORE, beside)
+
+
+@pytest.mark.parametrize("place_of_routers", PLACES)
 def test_on_lossy_links_the_measured_parts_are_those_of_the_simulator(
-    spark, places, tmp_path, monkeypatch
+    spark, places, tmp_path, monkeypatch, place_of_routers
 ):
     file = tmp_path / "lossy.yaml"
-    file.write_text(LOSSY)
+    file.write_text(PLACES[place_of_routers])
     truth = Truth()
     truth.watch(monkeypatch)
     place = simulate(load(file), file, lambda _: None)

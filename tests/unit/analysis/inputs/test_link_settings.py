@@ -26,7 +26,8 @@ def manifest(*changes: dict[str, Any]) -> dict[str, Any]:
             ],
             "nodes": [
                 {"name": "gauge", "profile": "narrow", "router": "box"},
-                {"name": "box", "profile": "narrow"},
+                {"name": "box", "profile": "narrow", "router": "mast"},
+                {"name": "mast", "profile": "lan"},
                 {"name": "broker", "profile": "lan", "router": None},
             ],
         },
@@ -34,11 +35,11 @@ def manifest(*changes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def change(t_ns: int, action: str, **values: Any) -> dict[str, Any]:
+def change(t_ns: int, action: str, link: str = "gauge", **values: Any) -> dict[str, Any]:
     return {
         "t_ns": t_ns,
         "action": action,
-        "links": ["gauge"],
+        "links": [link],
         "directions": ["up"],
         "shapes": {"up": values},
     }
@@ -64,17 +65,27 @@ def test_a_link_is_as_in_the_file_until_it_is_changed_and_again_after_a_reset():
     assert settings["broker", "up"][0].byte_s == 0.0, "no limit takes no time"
 
 
-@given(st.lists(st.integers(0, 50), max_size=6), st.integers(-10, 60))
-def test_at_every_moment_a_path_is_the_nodes_own_link_and_that_of_its_router(moments, t_ns):
-    changed = manifest(*(change(t, "set", delay_s=float(t)) for t in moments))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.sampled_from(["gauge", "box", "mast"])),
+        max_size=6,
+        unique=True,
+    ),
+    st.integers(-10, 60),
+)
+def test_at_every_moment_a_path_is_the_nodes_own_link_and_those_of_its_routers(moments, t_ns):
+    changed = manifest(*(change(t, "set", link, delay_s=float(t)) for t, link in moments))
     settings = settings_of_links(changed)
     (way,) = [
         way
         for way in paths_to_core(changed, settings)
         if (way.node, way.direction) == ("gauge", "up") and way.from_ns <= t_ns < way.until_ns
     ]
-    own, far = settings_at(settings["gauge", "up"], t_ns), settings_at(settings["box", "up"], t_ns)
-    assert (way.router, way.own_delay_s, way.own_byte_s) == ("box", own.delay_s, own.byte_s)
-    assert (way.far_delay_s, way.far_byte_s) == (far.delay_s, far.byte_s)
-    assert own.delay_s == max((float(t) for t in moments if t <= t_ns), default=0.05)
+    links = ("gauge", "box", "mast")
+    then = [settings_at(settings[link, "up"], t_ns) for link in links]
+    assert way.routers == ("box", "mast")
+    assert way.delays_s == tuple(one.delay_s for one in then)
+    assert way.bytes_s == tuple(one.byte_s for one in then)
+    own = (float(t) for t, link in moments if link == "gauge" and t <= t_ns)
+    assert way.delays_s[0] == max(own, default=0.05)
     assert settings["gauge", "up"][-1].until_ns == NEVER_NS

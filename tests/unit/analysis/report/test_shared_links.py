@@ -21,6 +21,28 @@ def test_two_nodes_behind_one_router_meet_there() -> None:
     assert through_routers(nodes, [Edge("a", "b")]) == [Edge("a", "valley"), Edge("valley", "b")]
 
 
+def test_ways_lead_through_all_routers_up_to_the_one_where_both_ends_meet() -> None:
+    nodes = [
+        node("a", router="village"),
+        node("b", router="hamlet"),
+        node("c", router="valley"),
+        node("village", "router", "valley"),
+        node("hamlet", "router", "valley"),
+        node("valley", "router"),
+        node("broker", "broker"),
+    ]
+    edge = Edge
+
+    def way(one: str, other: str) -> list[Edge]:
+        return through_routers(nodes, [Edge(one, other)])
+
+    village, hamlet = edge("a", "village"), edge("village", "valley")
+    assert way("a", "broker") == [village, hamlet, edge("valley", "broker")]
+    assert way("a", "c") == [village, hamlet, edge("valley", "c")]
+    assert way("c", "a") == [edge("c", "valley"), edge("valley", "village"), edge("village", "a")]
+    assert way("a", "b") == [village, hamlet, edge("valley", "hamlet"), edge("hamlet", "b")]
+
+
 def test_without_routers_nothing_changes() -> None:
     edges = [Edge("a", "broker"), Edge("b", "broker")]
     assert through_routers([node("a"), node("b"), node("broker", "broker")], edges) == edges

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.cli.app import app
-from testbed.graphs.topology_tree import CORE, TreeEntry, plain_svg, tree_entries
-from testbed.topology import load
+from testbed.graphs.topology_tree import CORE, TreeEntry, document, plain_svg, tree_entries
+from testbed.topology import load, load_text
 
 FILES = ("minimal", "demo", "valleys-300", "mosquitto", "kochi-landslide")
 
@@ -30,6 +30,29 @@ def test_tree_entries_cover_all_nodes(name: str, repository: Path) -> None:
     topology = load(repository / "topologies" / f"{name}.yaml")
     assert size(tree_entries(topology)) == len(topology.nodes)
     ET.fromstring(plain_svg(topology))
+
+
+def test_routers_behind_routers_are_drawn_behind_them() -> None:
+    topology = load_text(
+        "groups:\n"
+        "  villages: {kind: router, count: 2, router: valley}\n"
+        "  slopes: {kind: sensor, count: 4, router: 'villages[*]'}\n"
+        "nodes: {hub: {kind: broker}, valley: {kind: router}}\n",
+        "x",
+    )
+    valley = next(entry for entry in tree_entries(topology) if entry.kind == "router")
+    (villages,) = valley.behind
+    assert (villages.named, [entry.named for entry in villages.behind]) == (
+        "villages × 2",
+        ["slopes × 2"],
+    )
+    links = {link["node"]: link["to"] for link in document(topology)["links"]}
+    assert (links["slopes-1"], links["villages-1"], links["valley"]) == (
+        "villages-1",
+        "valley",
+        "core",
+    )
+    assert plain_svg(topology).count('class="node router"') == 2
 
 
 def test_nodes_behind_routers_are_drawn_behind_them(repository: Path) -> None:

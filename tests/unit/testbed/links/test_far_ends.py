@@ -17,6 +17,17 @@ def test_links_to_the_core_come_first_and_links_of_each_router_follow_together()
     assert next(iter(groups)) is None
 
 
+def test_links_behind_an_outer_router_come_before_those_behind_an_inner_one() -> None:
+    outer = link(1)
+    middle = link(2, outer)
+    inner = link(3, middle)
+    links = [link(4, inner), link(5, outer), link(6, middle), inner, middle, outer]
+    groups = {fd: [one.spec.node for one in group] for fd, group in by_far_end(links)}
+    assert list(groups) == [None, 101, 102, 103]
+    assert groups == {None: ["n1"], 101: ["n5", "n2"], 102: ["n6", "n3"], 103: ["n4"]}
+    assert [one.spec.node for one in link(4, inner).routers] == ["n3", "n2", "n1"]
+
+
 def test_without_routers_everything_ends_in_the_core() -> None:
     assert [fd for fd, _ in by_far_end([link(1), link(2)])] == [None]
     assert list(by_far_end([])) == []

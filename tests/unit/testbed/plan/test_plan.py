@@ -116,6 +116,13 @@ def test_a_node_that_moves_to_another_router_moves_alone():
     assert made_anew(before, moved(before, "sensors-1", router="east")) == {"sensors-1"}
 
 
+def test_a_change_of_an_outer_routers_link_recreates_everything_behind_it():
+    before = moved(valleys(), "west", router="east")
+    slower = moved(before, "east", profile="lan")
+    assert made_anew(before, slower) == {"west", "east", "sensors-1", "sensors-2"}
+    assert made_anew(before, valleys()) == {"west", "sensors-1"}
+
+
 def test_another_delivery_on_a_link_recreates_its_broker_and_all_clients_of_the_broker():
     before = valleys()
     narrow = Method("fifo", (("limit_bytes", 5),))

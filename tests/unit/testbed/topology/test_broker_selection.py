@@ -13,7 +13,12 @@ from testbed.topology.model import Node, NodeKind
 from testbed.topology.resolve.brokers import MAX_BROKERS_PER_CLIENT, select_brokers
 
 PLACES = st.none() | st.tuples(st.floats(-90, 90), st.floats(-180, 180))
-ROUTERS = st.none() | st.sampled_from(["west", "east"])
+ROUTERS = st.none() | st.sampled_from(["west", "east", "valley"])
+ABOVE = {"west": "valley", "east": None, "valley": None}  # router -> the router that it is behind
+ROUTER_NODES = tuple(
+    Node(name, 90 + number, NodeKind.ROUTER, "lan", router=above)
+    for number, (name, above) in enumerate(ABOVE.items())
+)
 
 
 @st.composite
@@ -38,7 +43,7 @@ def test_every_client_has_distinct_brokers_up_to_the_maximum(
     lab: tuple[Node, ...],
 ) -> None:
     brokers = {each.name for each in lab if each.kind is NodeKind.BROKER}
-    selection = select_brokers(lab, {})
+    selection = select_brokers((*lab, *ROUTER_NODES), {})
     assert selection.keys() == {each.name for each in lab} - brokers
     for selected in selection.values():
         assert brokers.issuperset(selected)
@@ -50,11 +55,13 @@ def test_brokers_behind_the_same_router_come_first_then_the_nearer_ones(
     lab: tuple[Node, ...],
 ) -> None:
     by_name = {each.name: each for each in lab}
-    for name, selected in select_brokers(lab, {}).items():
+    for name, selected in select_brokers((*lab, *ROUTER_NODES), {}).items():
         here = by_name[name]
         brokers = [by_name[broker] for broker in selected]
-        beside = [here.router is not None and broker.router == here.router for broker in brokers]
+        beside = [met_at(here.router, broker.router) is not None for broker in brokers]
         assert beside == sorted(beside, reverse=True)
+        climbs = [met_at(here.router, broker.router) for broker in brokers[: sum(beside)]]
+        assert climbs == sorted(climbs, key=lambda climb: climb or 0)
         if here.at is None:
             continue
         away = [
@@ -65,6 +72,18 @@ def test_brokers_behind_the_same_router_come_first_then_the_nearer_ones(
         assert away == sorted(away)
 
 
+def met_at(one: str | None, other: str | None) -> int | None:
+    """How many routers above the first one those at these two routers meet; None: in the core."""
+    above_other = set()
+    while other is not None:
+        above_other.add(other)
+        other = ABOVE[other]
+    climb = 0
+    while one is not None and one not in above_other:
+        one, climb = ABOVE[one], climb + 1
+    return None if one is None else climb
+
+
 @given(labs(), st.data())
 def test_a_chosen_broker_comes_before_all_others(
     lab: tuple[Node, ...], data: st.DataObject
@@ -73,7 +92,7 @@ def test_a_chosen_broker_comes_before_all_others(
     wanted = tuple(
         data.draw(st.lists(st.sampled_from(brokers), unique=True, max_size=MAX_BROKERS_PER_CLIENT))
     )
-    selection = select_brokers(lab, {each.name: wanted for each in lab})
+    selection = select_brokers((*lab, *ROUTER_NODES), {each.name: wanted for each in lab})
     assert all(selected[: len(wanted)] == wanted for selected in selection.values())
 
 

@@ -15,6 +15,7 @@ from analysis.protocols.messages import SIGHTING
 from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
+from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import LINK_UTILIZATION, LINKS, MESSAGES, write_trace
 from testbed.links.changes import Action, LinkOrder, LinkState, apply_order, configured_links
@@ -207,6 +208,76 @@ scenario:
     directions = {(row["link"], row["direction"]) for row in rows if row["kind"] == "PUBLISH"}
     assert ("village", "up") in directions
     assert ("village", "down") in directions  # from the broker back to the hut
+
+
+CHAIN = """
+name: chain
+links: {profiles: {narrow: {both: {rate: 80kbit/s, delay: 50ms}}, wide: {both: {delay: 200ms}, mtu: 600}}}
+nodes:
+  broker: {kind: broker}
+  gauge: {kind: sensor, router: village}
+  village: {kind: router, router: valley, link: narrow}
+  valley: {kind: router, link: wide}
+  hut: {kind: subscriber, topics: [a], router: village}
+  farm: {kind: subscriber, topics: [a], router: valley}
+  office: {kind: subscriber, topics: [a]}
+scenario:
+  duration: 2s
+  events:
+    - {at: 1s, publish: {from: gauge, topic: a, size: 200B}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "route", "core"),
+    [
+        ("gauge", "office", "gauge>up village>up valley>up office>down", 3),
+        ("office", "gauge", "office>up valley>down village>down gauge>down", 1),
+        ("gauge", "hut", "gauge>up hut>down", -1),
+        ("gauge", "farm", "gauge>up village>up farm>down", -1),
+        ("farm", "gauge", "farm>up village>down gauge>down", -1),
+    ],
+)
+def test_packets_cross_the_links_of_all_routers_below_the_one_where_both_ends_meet(
+    topology_of: Reading, near: str, far: str, route: str, core: int
+) -> None:
+    topology = topology_of(CHAIN)
+    lab = SimulatedLab(topology, RunPlace(Path("chain-run")), 0)
+    flow = lab._flow(topology.node(near), topology.node(far))
+    names = {direction: f"{link}>{way}" for (link, way), direction in lab.directions.items()}
+    assert " ".join(names[direction] for direction in flow.route) == route
+    assert flow.core == core
+
+
+def test_a_message_takes_the_time_of_every_router_on_its_path(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    lab, played = run(topology_of(CHAIN))
+    assert played.received == 3
+    rows = sightings(lab, tmp_path / "trace")
+    # 28 bytes of header, the topic, the payload; the frame's head and a mask; 66 around it
+    up, down = 28 + 1 + 200 + 4 + 4 + 66, 28 + 1 + 200 + 4 + 66
+    to_broker = up / 10_000 + 0.05 + 0.2
+    assert delays(rows, "office") == pytest.approx([to_broker], abs=0.001)
+    assert delays(rows, "farm") == pytest.approx([to_broker + 0.2], abs=0.001)
+    ack = 66 / 10_000  # the broker's acknowledgement to the gauge crosses the village's link first
+    to_hut = to_broker + 0.2 + ack + down / 10_000 + 0.05
+    assert delays(rows, "hut") == pytest.approx([to_hut], abs=0.001)
+
+
+def test_a_cut_of_an_outer_router_cuts_everything_behind_it_off(topology_of: Reading) -> None:
+    text = CHAIN.replace("duration: 2s", "duration: 30s")
+    cut = "    - {at: 500ms, for: 10s, cut: {nodes: valley}}\n"
+    lab, played = run(topology_of(text + cut))
+    assert played.received == played.expected == 3
+    times = [
+        line["t"] - EPOCH_NS - played.start
+        for name in ("office", "farm", "hut")
+        for line in events(lab, name)
+        if line["event"] == "receive"
+    ]
+    assert len(times) == 3
+    assert min(times) > 10.5 * SECOND
 
 
 def test_a_cut_link_delays_publications_until_it_is_restored(
