@@ -23,7 +23,7 @@ from testbed.errors import InputError
 from testbed.graphs.scenario import NodeTopics, Publication, Scenario
 from testbed.places import RunPlace
 from testbed.topology.diagnostics.hints import did_you_mean, listing, with_article
-from testbed.topology.model import Node, NodeKind, PublishEvent, Topology
+from testbed.topology.model import Arrivals, Node, NodeKind, PublishEvent, Topology
 from testbed.topology.names import filled
 
 
@@ -152,6 +152,8 @@ def _periods(topology: Topology, topic: str, promised: ReliabilitySettings) -> d
     """By number of the broker: the shortest period of its clients' readings on this topic."""
     periods: dict[int, float] = {}
     for one, event in _events(topology):
+        if event.arrivals is not Arrivals.PERIODIC:
+            continue
         publication = _publication(topology, one, promised)
         if one.topic == topic and event.period_s and not travels_alone(publication.message):
             period = event.period_s / event.per_period

@@ -79,7 +79,7 @@ def compile_timeline(topology: Topology) -> tuple[Publication, ...]:
     if total > MAX_PUBLICATIONS:
         raise InputError(
             f"the scenario would publish {total:,} messages; at most {MAX_PUBLICATIONS:,} are possible",
-            "lengthen `period`, shorten `for`, or lower `count`",
+            "lengthen `period` or lower `rate`, shorten `for`, or lower `count`",
         )
     timeline = [
         publication
@@ -119,6 +119,7 @@ def _event_publications(
             topology.node(name).group,
             topology.place(name, dict(event.values)),
             random.Random(f"{topology.seed}/{index}/{name}"),
+            random.Random(f"{topology.seed}/{index}/{name}/arrivals"),
         )
 
 
@@ -162,11 +163,12 @@ def _node_publications(
     group: str | None,
     place: tuple[int, ...],
     chance: random.Random,
+    arrivals: random.Random,
 ) -> Iterator[Publication]:
     topic = filled(event.topic, name, group)
     # Always drawn, so that changing `spread` does not change which ticks are published.
     late_ns = int(chance.random() * event.spread_s * SECOND_NS)
-    for at_ns in schedule.moments(late_ns):
+    for at_ns in schedule.moments(late_ns, arrivals):
         if chance.random() < event.probability:
             yield Publication(at_ns, name, topic, event.priority, event.size, place)
 

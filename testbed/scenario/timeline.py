@@ -6,9 +6,9 @@ from typing import Any
 
 from testbed.hazards.record import SITES
 from testbed.scenario.compile import hazard_histories
-from testbed.topology.model import ActionEvent, ActionKind, PublishEvent, Topology
+from testbed.topology.model import ActionEvent, ActionKind, Arrivals, PublishEvent, Topology
 from testbed.topology.publication_times import SECOND_NS, publication_schedule
-from testbed.topology.units import DURATION, RATE, SHARE, SIZE
+from testbed.topology.units import DURATION, RATE, SHARE, SIZE, write_frequency
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +80,26 @@ def _hazard(topology: Topology) -> Iterator[TimelineRow]:
 
 
 def _published_for(publish: PublishEvent, duration_s: float) -> float | None:
-    """The time from a node's first message to its last."""
+    """The time from a node's first message to its last; of Poisson arrivals, the time in which they come."""
     schedule = publication_schedule(publish, duration_s)
     times = schedule.ticks()
     if times <= 1 or publish.when is not None:
         return None
+    if schedule.poisson:
+        return (schedule.end_ns - schedule.begin_ns) / SECOND_NS
     return (schedule.moment(times - 1) - schedule.begin_ns) / SECOND_NS
 
 
 def _publication(publish: PublishEvent) -> str:
     words = [f"level {publish.priority}", publish.topic, SIZE.write(publish.size)]
-    if publish.period_s is not None:
+    if publish.period_s is not None and publish.arrivals is Arrivals.POISSON:
+        words.append(f"about {write_frequency(publish.per_period / publish.period_s)}, Poisson")
+    elif publish.period_s is not None:
         each = DURATION.write(publish.period_s)
         words.append(f"every {each}" if publish.per_period == 1 else f"{publish.per_period}/{each}")
     if publish.count is not None:
-        words.append(f"{publish.count} times")
+        most = publish.arrivals is Arrivals.POISSON
+        words.append(f"at most {publish.count} times" if most else f"{publish.count} times")
     return " ".join(words)
 
 

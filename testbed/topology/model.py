@@ -21,6 +21,7 @@ __all__ = [
     "PREFIX",
     "ActionEvent",
     "ActionKind",
+    "Arrivals",
     "Capture",
     "Dimension",
     "Emulator",
@@ -179,13 +180,20 @@ class Trigger:
         return f"the delay of {what}{where} has p{self.percentile:g} above {self.above_s:g} s"
 
 
+class Arrivals(StrEnum):
+    """How the messages of a repeated publish event are spread over time."""
+
+    PERIODIC = "periodic"
+    POISSON = "poisson"  # exponential times between messages, seeded, of each node for itself
+
+
 @dataclass(frozen=True, slots=True)
 class PublishEvent:
     """Messages that the named nodes publish, from `at_s` on.
 
-    `period_s` None: once; else `per_period` times, evenly, in each period: two numbers keep 3/s exact, which no decimal
-    period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this
-    chance (seeded).
+    `period_s` None: once; else `per_period` times in each period, evenly or in the mean (`arrivals`): two numbers keep
+    3/s exact, which no decimal period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick
+    is published only with this chance (seeded).
     `{node}` and `{group}` in the topic stand for the publisher. `values`: of dimensions of the lab's space.
     With `when`, `at_s` counts from the moment at which the trigger fires.
     """
@@ -204,6 +212,7 @@ class PublishEvent:
     share: float = 1.0  # of the nodes, chosen by the seed
     values: tuple[tuple[str, float], ...] = ()
     when: Trigger | None = None
+    arrivals: Arrivals = Arrivals.PERIODIC
 
 
 class ActionKind(StrEnum):
@@ -470,8 +479,13 @@ def from_json(data: dict[str, Any]) -> Topology:
 
 def _publish_event(value: dict[str, Any]) -> PublishEvent:
     values = tuple((name, each) for name, each in value.get("values", ()))
-    nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
-    return PublishEvent(**{**value, "nodes": nodes, "values": values, "when": when})
+    changed = {
+        "nodes": tuple(value["nodes"]),
+        "values": values,
+        "when": _trigger(value.get("when")),
+        "arrivals": Arrivals(value.get("arrivals", Arrivals.PERIODIC)),
+    }
+    return PublishEvent(**{**value, **changed})
 
 
 def _trigger(value: dict[str, Any] | None) -> Trigger | None:

@@ -234,6 +234,13 @@ def parse_speed(value: object) -> float:
     return result
 
 
+def write_frequency(per_second: float) -> str:
+    """A message rate with the unit of the shortest time in which at least one message comes, rounded to read well."""
+    seconds = {unit: float(size) for unit, size in FREQUENCY.units.items()}
+    unit = next((unit for unit in seconds if per_second * seconds[unit] >= 1), [*seconds][-1])
+    return f"{per_second * seconds[unit]:.4g}{unit}"
+
+
 _FINEST = 1_000_000_000  # parts of a second
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from nodes.protocol.wire import MAX_PAYLOAD_BYTES
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import Node, PublishEvent, Scenario
+from testbed.topology.model import Arrivals, Node, PublishEvent, Scenario
 from testbed.topology.publication_times import (
     MAX_PUBLICATIONS,
     PublicationSchedule,
@@ -54,7 +54,7 @@ class Publications:
                     checking.key(
                         inner,
                         f"up to here the scenario publishes more than {MAX_PUBLICATIONS:,} messages",
-                        "lengthen `period`, shorten `for`, or lower `count`",
+                        "lengthen `period` or lower `rate`, shorten `for`, or lower `count`",
                     )
                 return False
         return True
@@ -76,13 +76,14 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
     if raw.period == 0:
         checking.value((*path, "period"), "a period of zero never ends", "write it like 1s")
     if raw.period is None and raw.rate is None and checking.shaped.sound(*path):
-        for key, given in (("for", raw.length), ("count", raw.count)):
-            if given is not None:
-                checking.key(
-                    (*path, key),
-                    f"`{key}` without `period` or `rate`: the frequency is missing",
-                    f"add `period: 1s`, or remove `{key}`",
-                )
+        given = (("for", raw.length), ("count", raw.count), ("arrivals", raw.arrivals))
+        for key in (key for key, value in given if value is not None):
+            frequency = "rate: 2/min" if key == "arrivals" else "period: 1s"
+            checking.key(
+                (*path, key),
+                f"`{key}` without `period` or `rate`: the frequency is missing",
+                f"add `{frequency}`, or remove `{key}`",
+            )
     if raw.size > MAX_PAYLOAD_BYTES:
         most = SIZE.write(MAX_PAYLOAD_BYTES)
         checking.value((*path, "size"), f"a message has at most {most}", "send several")
@@ -118,8 +119,13 @@ def _check_times(
 
 
 def _last_moment(schedule: PublicationSchedule, spread_ns: int) -> int:
-    """The latest time of the last message by `count`; without a count, of the first one."""
+    """The latest time of the last message by `count`; without a count, of the first one.
+
+    Of Poisson arrivals the latest start: no time is known of their messages.
+    """
     latest_start = max(0, spread_ns - 1)  # the end of a spread is excluded
+    if schedule.poisson:
+        return schedule.begin_ns + latest_start
     return schedule.moment((schedule.most or 1) - 1, latest_start)
 
 
@@ -141,6 +147,7 @@ def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> PublishEve
         per_period=per_period,
         share=1.0 if raw.share is None else raw.share,
         values=tuple(sorted(raw.values.items())),
+        arrivals=Arrivals(raw.arrivals or Arrivals.PERIODIC),
     )
 
 

@@ -12,7 +12,7 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.topology import units
 from testbed.topology.model import BOARDS as ON_BOARDS
-from testbed.topology.model import Emulator, NodeKind
+from testbed.topology.model import Arrivals, Emulator, NodeKind
 from testbed.topology.names import MAX_LAB_NAME, MAX_NODE_NAME
 from testbed.topology.schema import checks
 from testbed.topology.schema.checks import Section
@@ -63,6 +63,7 @@ Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
 TagName = Annotated[str, checks.label("a tag")]
 Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
 Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
+ArrivalsName = Annotated[str | None, checks.choice("kind of arrivals", Arrivals)]
 StableThing = Annotated[str, checks.choice("thing to wait for", ("overlay",))]
 WrittenRate = Annotated[float, checks.quantity(units.parse_rate, units.RATE)]
 TargetName = Annotated[str, checks.line("a node's name")]
@@ -329,6 +330,10 @@ class RawPublish(RawChoice):
         None, description="time from message to message; or give `rate`"
     )
     rate: Period = Field(None, description="messages per time, as in 2/s; or give `period`")
+    arrivals: ArrivalsName = Field(
+        None,
+        description="periodic: evenly; poisson: at random, `rate` in the mean (seeded); default: periodic",
+    )
     length: OptionalDuration = Field(
         None, alias="for", description="how long to repeat; default: to the scenario's end"
     )

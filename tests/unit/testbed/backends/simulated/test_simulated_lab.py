@@ -20,6 +20,7 @@ from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import LINK_UTILIZATION, LINKS, MESSAGES, write_trace
 from testbed.links.changes import Action, LinkOrder, LinkState, apply_order, configured_links
 from testbed.places import RunPlace
+from testbed.scenario import compile_timeline
 from testbed.topology import load
 from testbed.topology.model import Topology
 
@@ -102,6 +103,20 @@ def test_a_lone_message_takes_the_time_of_its_bytes_on_each_link(
     expected = (up + down) / 10_000 + 2 * 0.050 + lan + 2 * 0.001  # two processors
     assert delays(rows, "siren")[:3] == pytest.approx([expected] * 3, abs=1e-6)
     assert [row["hops"] for row in rows if row["link"] == "siren" and row["hops"] == 2]
+
+
+def test_poisson_arrivals_are_published_at_their_times(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    text = FILE.replace("period: 2s, count: 3", "rate: 30/min, arrivals: poisson")
+    assert text != FILE
+    topology = topology_of(text)
+    planned = [one.at_ns for one in compile_timeline(topology)]
+    lab, played = run(topology)
+    assert played.received == played.expected > 9
+    rows = sightings(lab, tmp_path / "trace")
+    published = sorted({row["published_ns"] for row in rows if row["kind"] == "PUBLISH"})
+    assert [at_ns - published[0] for at_ns in published] == [at - planned[0] for at in planned]
 
 
 @pytest.mark.parametrize(
