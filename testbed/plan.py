@@ -68,6 +68,7 @@ class Fingerprints:
                 "emulator": topology.emulator,
                 "capture": asdict(topology.capture),
                 "seed": topology.seed,
+                **({"tcp": topology.tcp} if topology.tcp else {}),
             }
         )
         brokers = topology.of_kind(NodeKind.BROKER)

@@ -174,6 +174,8 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("link emulator", _with_reason(manifest["emulator"] or {"name": run.emulator})),
         ("version of testbed", str(manifest["version"])),
     ]
+    if tcp := manifest.get("tcp"):  # runs of earlier versions do not say
+        facts.append(("TCP", _with_reason(tcp)))
     if ignored := summary.get("ignored_publications", 0):
         were = "publication" if ignored == 1 else "publications"
         not_counted = "is not counted" if ignored == 1 else "are not counted"

@@ -33,6 +33,7 @@ from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
 from nodes.runtime.peer_links import PeerLinks
+from nodes.runtime.tcp_info import use_congestion_control
 from nodes.runtime.udp_acks import AckSocket
 
 # Connections whose peer has not given its proof yet. Pure.
@@ -216,6 +217,7 @@ class Broker(Node):
     async def _on_incoming(self, connection: ServerConnection) -> None:
         assert isinstance(connection, IncomingConnection)
         watch_for_vanished_peer(connection.sock)
+        use_congestion_control(connection.sock, self.config.tcp)
         peer = await self._handshake(connection)
         if peer is None:
             return

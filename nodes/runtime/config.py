@@ -67,6 +67,9 @@ class NodeConfig:
     dimensions: int  # of the places of publications; 0: nothing has a place in this lab
     secret: bytes  # of the lab: a node without it is refused
     journal: str | None  # a sensor's: the file of its publications without an acknowledgement
+    tcp: str | None = (
+        None  # congestion control that it sets; None: as the kernel and the routes do it
+    )
 
     def station(self, incarnation: int = 0) -> Station:
         """The node as its overlay core sees it."""
@@ -125,6 +128,7 @@ def parse(data: Any) -> NodeConfig:
         dimensions=whole.number("dimensions", 0, MAX_DIMENSIONS),
         secret=whole.text("secret").encode(),
         journal=None if whole.value("journal") is None else whole.text("journal"),
+        tcp=whole.optional_text("tcp"),
     )
     if config.kind is NodeKind.BROKER and config.listen is None:
         raise ConfigError("a broker needs `listen` with host and port")
@@ -158,6 +162,9 @@ class _Object:
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{self.prefix}{name} is {value!r}; it must be a text, not empty")
         return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self._data.get(name) is None else self.text(name)
 
     def number(self, name: str, least: int, most: int) -> int:
         value = self.value(name)

@@ -18,6 +18,7 @@ from nodes.runtime.connection import (
     watch_for_vanished_peer,
 )
 from nodes.runtime.link import Link, LinkMethod
+from nodes.runtime.tcp_info import use_congestion_control
 from nodes.runtime.udp_acks import AckSocket, LinkAcks
 
 ANSWER_WITHIN_S = 10.0  # a broker that takes longer, before or after the WebSocket handshake, counts as unreachable
@@ -72,6 +73,7 @@ async def dial(
     if observer is not None:
         observer.on_connected()
     watch_for_vanished_peer(connection.sock)
+    use_congestion_control(connection.sock, config.tcp)
     await _handshake(connection, config, broker.name, method, observer)
     udp_acks = _open_acks(connection) if method.needs.udp_acks else None
     return Link(broker.name, connection, queue, method.assembler(), method.needs, udp_acks)

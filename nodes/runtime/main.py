@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from nodes.protocol.kinds import NodeKind
 from nodes.runtime.config import ConfigError, NodeConfig, load
 from nodes.runtime.log import Log
+from nodes.runtime.tcp_info import use_congestion_control
 
 if TYPE_CHECKING:
     from nodes.runtime.node import Node
@@ -59,6 +61,8 @@ def main(arguments: Sequence[str]) -> int:
         config = load(arguments[0])
     except ConfigError as error:
         return _fail(str(error), WRONG_INPUT)
+    if (problem := _refused(config.tcp)) is not None:
+        return _fail(f"{config.name}: {problem}", FAILED)
     try:
         log = Log(config.log, config.name)
     except OSError as error:
@@ -68,6 +72,22 @@ def main(arguments: Sequence[str]) -> int:
         return asyncio.run(_run(config, log))
     finally:
         log.close()
+
+
+def _refused(tcp: str | None) -> str | None:
+    """Why this kernel does not let the node use that congestion control; None if it does."""
+    if tcp is None:
+        return None
+    try:
+        with socket.socket() as sock:
+            use_congestion_control(sock, tcp)
+    except OSError as error:
+        return (
+            f"this kernel refuses the TCP congestion control {tcp} ({error.strerror}); "
+            f"`sudo modprobe tcp_{tcp}` loads it, and the sysctl "
+            "net.ipv4.tcp_allowed_congestion_control allows it to everybody"
+        )
+    return None
 
 
 async def _run(config: NodeConfig, log: Log) -> int:

@@ -82,6 +82,15 @@ def masked_frame(size: int) -> int:
     return size + MASK_BYTES + (2 if size <= 125 else 4 if size <= 0xFFFF else 10)
 
 
+def use_congestion_control(sock: socket.socket, name: str | None) -> None:
+    """Set the congestion control of a connection; None leaves the one that the kernel or the route chose.
+
+    OSError if the kernel does not have it, or does not allow it to programs without CAP_NET_ADMIN.
+    """
+    if name is not None and sock.fileno() >= 0:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+
+
 def acknowledge_now(sock: socket.socket) -> None:
     """Send the acknowledgement that TCP delays by up to 40 ms. Call it at each read: the kernel resets the option."""
     if sock.fileno() >= 0:

@@ -29,7 +29,7 @@ from testbed.records import lab_names, read_manifest, update_manifest
 from testbed.scenario import Publication, without_downtimes
 from testbed.topology import load_text
 from testbed.topology.addresses import keep_numbers
-from testbed.topology.model import Topology, from_json
+from testbed.topology.model import CongestionControl, Topology, from_json
 from testbed.topology.names import MAX_LAB_NAME, name_problem
 from testbed.topology.parse.files import text_of
 from testbed.topology.parse.overrides import parse_override
@@ -48,6 +48,7 @@ class Replay:
     scenario: Path | None  # and that of the scenario, if it had one
     about: dict[str, Any]  # for the manifest
     service_s: float = SERVICE_S  # of simulated nodes
+    tcp: CongestionControl | None = None  # of simulated nodes, where the topology names none
     origin: str | None = (
         None  # the file that was the first source: files that it names lie beside it
     )
@@ -80,6 +81,7 @@ def replay_of(
         run.scenario if run.scenario.exists() else None,
         about,
         manifest["details"].get("service_s", SERVICE_S),
+        _tcp(manifest),
         manifest["source"],
     )
 
@@ -88,6 +90,7 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
     """Bring the lab up, play and take it down, or simulate it; return the new run's folder."""
     topology = replay.topology
     if backend == SIMULATED:
+        topology = replace(topology, tcp=topology.tcp or replay.tcp)
         run = simulate(
             topology, replay.source, emit, replay.service_s, replay.scenario, replay.script
         )
@@ -122,6 +125,20 @@ def replay_difference(replay: Replay, run: RunPlace, within_ns: int) -> Differen
     }
     update_manifest(run, **{RECORD: {**replay.about, "difference": counts}})
     return found
+
+
+def _tcp(manifest: dict[str, Any]) -> CongestionControl | None:
+    """The congestion control of a run's connections; None if it is not on record or not simulated.
+
+    Earlier versions recorded only what the machine uses, and simulated BBR.
+    """
+    if "tcp" in manifest:
+        name = manifest["tcp"]["name"]
+    elif manifest["backend"]["name"] == SIMULATED:
+        name = CongestionControl.BBR
+    else:
+        name = manifest.get("machine", {}).get("tcp_congestion_control")
+    return CongestionControl(name) if name in tuple(CongestionControl) else None
 
 
 def _topology(run: RunPlace, manifest: dict[str, Any], overrides: Sequence[str]) -> Topology:

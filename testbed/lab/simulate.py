@@ -6,13 +6,14 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import Choice
 from testbed.errors import MissingCapability, few
 from testbed.lab.run_record import record_hazard, record_publications
+from testbed.lab.start.provenance import TcpChoice, tcp_of_simulation
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
@@ -21,7 +22,7 @@ from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
 from testbed.scenario import missing_deliveries_text
 from testbed.topology import find_likely_mistakes
-from testbed.topology.model import ActionKind, Emulator, NodeKind, Topology
+from testbed.topology.model import ActionKind, CongestionControl, Emulator, NodeKind, Topology
 
 STAGE = "simulating"
 SHOWN_AFTER_S = 2.0  # a shorter simulation shows no progress bar
@@ -45,10 +46,13 @@ def simulate(
     _note_differences(topology, emit)
     for mistake in find_likely_mistakes(topology):
         emit(Warned(mistake))
+    tcp = tcp_of_simulation(topology)
+    # In the run's manifest, so that the run can be repeated on another machine.
+    topology = replace(topology, tcp=CongestionControl(tcp.name))
     run = new_run(topology.name)
     try:
         played = script or compiled(topology)
-        _simulate(topology, Sources(source, scenario), run, emit, service_s, played)
+        _simulate(topology, Sources(source, scenario), run, emit, service_s, played, tcp)
     except BaseException:
         shutil.rmtree(run.folder, ignore_errors=True)
         raise
@@ -87,6 +91,7 @@ def _simulate(
     emit: Emit,
     service_s: float,
     script: Script,
+    tcp: TcpChoice,
 ) -> None:
     # Imported here: Parquet is slow to load, and most commands do not need it.
     from testbed.backends.simulated.lab import SimulatedLab
@@ -95,7 +100,7 @@ def _simulate(
     from testbed.backends.simulated.play import play
     from testbed.backends.simulated.trace import write_trace
 
-    begin_run(topology, sources, run, Choice(SIMULATED, "asked for"))
+    begin_run(topology, sources, run, Choice(SIMULATED, "asked for"), tcp)
     run.pcaps.rmdir()
     began = time.monotonic()
     lab = SimulatedLab(topology, run, round(service_s * SECOND))

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,10 @@ from testbed.lab.start.preconditions import (
     refuse_dead_lab_with_boards,
     refuse_external_nodes_without_containers,
     refuse_foreign_platforms,
+    refuse_missing_congestion_control,
     refuse_other_boards,
 )
+from testbed.lab.start.provenance import tcp_of_lab
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Step, StepKind, plan_up
@@ -276,6 +278,7 @@ def _start_new(up_request: UpRequest, choice: Choice) -> LabRecord:
     topology, emit = up_request.topology, up_request.emit
     refuse_external_nodes_without_containers(topology, choice.name, choice.reason)
     refuse_foreign_platforms(topology, choice.name)
+    refuse_missing_congestion_control(topology)
     emit(Note(f"backend {choice.name}: {choice.reason}"))
     note_unenforced_limits(topology, choice, emit)
     note_board_nodes_here(topology, choice, emit)
@@ -326,6 +329,7 @@ def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
     backend = up_request.backend(known.backend, run)
     refuse_external_nodes_without_containers(topology, known.backend, "on which the lab is up")
     refuse_foreign_platforms(topology, known.backend)
+    refuse_missing_congestion_control(topology)
     actual = backend.inspect()
     steps = plan_up(topology, actual)
     manifest = read_manifest(run)
@@ -362,7 +366,12 @@ def _record_topology(up_request: UpRequest, run: RunPlace, steps: tuple[Step, ..
     if from_json(read_manifest(run)["topology"]) == up_request.topology:
         return False
     up_request.sources.copy_to(run)
-    update_manifest(run, topology=to_json(up_request.topology), **up_request.sources.resolved())
+    update_manifest(
+        run,
+        topology=to_json(up_request.topology),
+        tcp=asdict(tcp_of_lab(up_request.topology)),
+        **up_request.sources.resolved(),
+    )
     if steps:  # messages published before belong to other nodes: do not measure them
         update_manifest(run, measured_from_ns=time.time_ns())
     return True

@@ -22,7 +22,8 @@ _IFLA_GSO_MAX_SEGS = 40
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFLA_INET_CONF, _IPV4_DEVCONF_FORWARDING = 1, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_TABLE = 1, 4, 5, 6, 15
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_METRICS, _RTA_TABLE = 1, 4, 5, 6, 8, 15
+_RTAX_CC_ALGO = 16
 _FRA_SRC, _FRA_PRIORITY, _FRA_TABLE = 2, 6, 15
 _RT_TABLE_MAIN, _RTNH_F_ONLINK = 254, 4
 _SCOPE_UNIVERSE, _SCOPE_LINK, _SCOPE_NOWHERE = 0, 253, 255
@@ -134,14 +135,22 @@ def route_to_neighbour(index: int, address: str) -> Request:
     return Request(f"route {address}", _NEWROUTE, REPLACE, body)
 
 
-def route_through(index: int, network: str, prefix_length: int, gateway: str) -> Request:
-    """Route a network through the gateway at the other end of this interface."""
+def route_through(
+    index: int, network: str, prefix_length: int, gateway: str, *, tcp: str | None = None
+) -> Request:
+    """Route a network through the gateway at the other end of this interface.
+
+    `tcp`: the congestion control of connections that take this route, whoever opens them. As a namespace's sysctl, the
+    kernel refuses all that the machine does not allow everybody; as a socket's option, it needs a right that programs
+    in containers do not have. A route may name any that the kernel has.
+    """
     body = b"".join(
         (
             m.about_route(prefix_length, _RT_TABLE_MAIN, _SCOPE_UNIVERSE, _UNICAST, _RTNH_F_ONLINK),
             m.ipv4(_RTA_DST, network),
             m.u32(_RTA_OIF, index),
             m.ipv4(_RTA_GATEWAY, gateway),
+            m.nest(_RTA_METRICS, m.text(_RTAX_CC_ALGO, tcp)) if tcp else b"",
         )
     )
     what = f"route {network}/{prefix_length} through {gateway}"

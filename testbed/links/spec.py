@@ -23,6 +23,7 @@ class LinkSpec:
     mtu: int
     alias: str
     behind: str | None = None  # the router at the far end; None: the core
+    tcp: str | None = None  # congestion control of the node's connections; None: the kernel's own
     beyond: bool = False  # whether the lab has nodes elsewhere: the core then knows the way to them
 
     @property

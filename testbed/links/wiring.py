@@ -235,7 +235,7 @@ def _open_node_end(spec: LinkSpec) -> list[Request]:
     return [
         requests.raise_link(NODE_IF),
         requests.add_neighbour(index, spec.gateway, GATEWAY_MAC),
-        requests.route_through(index, network, length, spec.gateway),
+        requests.route_through(index, network, length, spec.gateway, tcp=spec.tcp),
     ]
 
 

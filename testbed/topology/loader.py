@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.topology.diagnostics.problems import Problem, ProblemList, TopologyErrors
 from testbed.topology.diagnostics.source_map import Place
-from testbed.topology.model import PREFIX, Capture, Emulator, Topology
+from testbed.topology.model import PREFIX, Capture, CongestionControl, Emulator, Topology
 from testbed.topology.names import MAX_LAB_NAME, name_problem
 from testbed.topology.parse.files import check_text, text_of
 from testbed.topology.parse.overrides import overridden, parse_overrides
@@ -48,6 +48,7 @@ def resolve(checking: Checking, name: str) -> Topology:
         overlay=method(file.overlay),
         delivery=method(file.delivery),
         emulator=Emulator(file.links.emulator),
+        tcp=CongestionControl(file.tcp) if file.tcp else None,
         scenario=scenario,
         capture=Capture(file.capture.enabled, file.capture.snaplen),
         prefix=PREFIX,

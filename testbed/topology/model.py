@@ -23,6 +23,7 @@ __all__ = [
     "ActionKind",
     "Arrivals",
     "Capture",
+    "CongestionControl",
     "Dimension",
     "Emulator",
     "External",
@@ -44,6 +45,14 @@ PREFIX = "10.77.0.0/16"  # a lab's own addresses, in namespaces of its own
 
 
 BOARDS = "boards"  # value of `place`
+
+
+class CongestionControl(StrEnum):
+    """TCP's congestion control: how much a sender has in flight."""
+
+    CUBIC = "cubic"  # RFC 9438
+    BBR = "bbr"
+    RENO = "reno"  # RFC 5681
 
 
 class Emulator(StrEnum):
@@ -314,6 +323,7 @@ class Topology:
     overlay: Method = Method("star")
     delivery: Method = Method("fifo")
     emulator: Emulator = Emulator.AUTO
+    tcp: CongestionControl | None = None  # None: as the machine's kernel does it
     scenario: Scenario = Scenario()
     capture: Capture = Capture()
     prefix: str = PREFIX
@@ -460,6 +470,7 @@ def from_json(data: dict[str, Any]) -> Topology:
         overlay=method(data["overlay"]),
         delivery=method(data["delivery"]),
         emulator=Emulator(data["emulator"]),
+        tcp=CongestionControl(data["tcp"]) if data.get("tcp") else None,
         scenario=Scenario(
             scenario["duration_s"],
             scenario["settle_s"],

@@ -96,6 +96,7 @@ def link_spec(topology: Topology, node: Node, lab: LabPlace, run: RunPlace) -> L
         mtu=topology.profile(node.profile).mtu,
         alias=f"testbed {lab.folder} {run.run} {node.name}",
         behind=node.router,
+        tcp=topology.tcp,
         beyond=topology.has_boards,
     )
 

@@ -47,12 +47,16 @@ class BoardFiles:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _config(self, node: Node) -> dict[str, Any]:
-        """node.json. The journal is on the board's disk: unsent messages survive a loss of power."""
+        """node.json. The journal is on the board's disk: unsent messages survive a loss of power.
+
+        The node itself sets the congestion control of its connections; the board's routes are not the lab's.
+        """
         paths = self._board_paths
         config = node_config(
             self._topology, node, self._run, paths.control, paths.log, lab_secret(self._lab)
         )
-        return {**config, "journal": paths.journal if config["journal"] else None}
+        journal = paths.journal if config["journal"] else None
+        return {**config, "journal": journal, "tcp": self._topology.tcp}
 
     def links(self, board: Board, interface: str, link: LinkState) -> dict[str, Any]:
         """links.json: only packets to and from other nodes are shaped."""
@@ -82,6 +86,7 @@ def host_variables(
         "testbed_capture": board.capture and topology.capture.enabled,
         "testbed_snaplen": topology.capture.snaplen,
         "testbed_routes": routes(uplink),
+        "testbed_tcp": topology.tcp or "",
     }
 
 

@@ -29,7 +29,7 @@ from testbed.links.scenario_orders import link_orders
 from testbed.places import RunPlace
 from testbed.scenario import Publication, TimedAction
 from testbed.scenario.model import NUMBER
-from testbed.topology.model import ActionKind, Node, NodeKind, Topology
+from testbed.topology.model import ActionKind, CongestionControl, Node, NodeKind, Topology
 
 # Background traffic in virtual time: datagrams at a steady rate, which cross the links and have no receiver.
 
@@ -86,7 +86,7 @@ class BackgroundTraffics:
 
 
 class SimulatedLab:
-    """The links and nodes of a topology in virtual time."""
+    """The links and nodes of a topology in virtual time; TCP is Cubic where the topology names nothing else."""
 
     def __init__(self, topology: Topology, run: RunPlace, service_ns: int) -> None:
         self.topology = topology
@@ -233,7 +233,8 @@ class SimulatedLab:
         there, back = self._flow(near, far), self._flow(far, near)
         up, down, _ = self._links_between(near, far)
         mtu = min(self._mtu(node) for node in (*up, *down))
-        server = Endpoint(self.loop, back, there, mtu, client=False)
+        tcp = self.topology.tcp or CongestionControl.CUBIC
+        server = Endpoint(self.loop, back, there, mtu, client=False, tcp=tcp)
         met: list[Side] = []
 
         def admits() -> bool:
@@ -246,7 +247,8 @@ class SimulatedLab:
             return bool(met)
 
         server.admits = admits
-        return Side(client, Endpoint(self.loop, there, back, mtu, client=True), there)
+        near_end = Endpoint(self.loop, there, back, mtu, client=True, tcp=tcp)
+        return Side(client, near_end, there)
 
     def _flow(self, near: Node, far: Node) -> Flow:
         up, down, in_core = self._links_between(near, far)

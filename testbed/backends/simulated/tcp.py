@@ -10,6 +10,12 @@ from typing import Any
 
 from nodes.runtime.connection import PROBE_AFTER_S, PROBE_EVERY_S, VANISHED_AFTER_S
 from nodes.runtime.tcp_info import segment_payload
+from testbed.backends.simulated.congestion import (
+    FIRST_PACKETS,
+    Delivery,
+    FastRecovery,
+    window_of,
+)
 from testbed.backends.simulated.link_layer import (
     IP_BYTES,
     NOTHING_YET,
@@ -20,6 +26,7 @@ from testbed.backends.simulated.link_layer import (
     Packet,
 )
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
+from testbed.topology.model import CongestionControl
 
 # Retransmission timeout, from the round trips. Pure; nanoseconds.
 
@@ -60,86 +67,6 @@ class RoundTrips:
         return min(self.timeout(1), 2 * self._smooth + (LEAST_RTO if alone else 2 * TICK))
 
 
-# The congestion window: BBR (version 1) without its pacing. Pure.
-#
-# It learns the link's rate from what is delivered and keeps twice the bytes that rate x shortest round trip asks for,
-# and three packets. At the beginning there are ten packets, and one more with each that is delivered, until the rate
-# has not grown by a quarter for three round trips. Losses change nothing, but when all seems lost it begins with one
-# packet.
-
-
-FIRST_PACKETS, FEWEST_PACKETS, SPARE_PACKETS = 10, 4, 3
-GAIN = 2.0
-GROWING, PATIENCE_ROUNDS = 1.25, 3
-REMEMBERED_ROUNDS = 10
-
-
-class Window:
-    """The window of one direction; times in nanoseconds, sizes in bytes."""
-
-    def __init__(self, segment: int) -> None:
-        self.packets: float = FIRST_PACKETS
-        self._before_timeout = 0.0
-        self._segment = segment
-        self._rates: deque[tuple[int, float]] = deque()  # round, bytes a nanosecond; falling
-        self._round = 0
-        self._round_ends = 0  # when what was delivered up to here was under way
-        self._best, self._poor_rounds = 0.0, 0
-        self._filled = False
-
-    def on_delivered(
-        self, packets: int, delivered: int, before: int, took: int, shortest_ns: int, limited: bool
-    ) -> None:
-        """Count delivered packets: `delivered` bytes in all, `before` when the newest of them was sent, `took` ago.
-
-        `limited`: the sender had nothing more to send then, so the link may be faster than that.
-        """
-        begins = before >= self._round_ends
-        if begins:
-            self._round += 1
-            self._round_ends = delivered
-        rate = (delivered - before) / max(took, 1)
-        if not limited or rate >= self._rate():
-            self._remember(rate)
-        if begins and not limited and not self._filled:
-            self._check_growth()
-        most = GAIN * self._rate() * shortest_ns / self._segment + SPARE_PACKETS
-        grown = self.packets + packets
-        if self._filled:
-            grown = min(grown, max(most, FEWEST_PACKETS))
-        elif self.packets >= max(most, FIRST_PACKETS):
-            grown = self.packets
-        self.packets = grown
-        self._before_timeout = 0.0
-
-    def on_timeout(self) -> None:
-        """The retransmission timer expired."""
-        self._before_timeout = max(self.packets, self._before_timeout)
-        self.packets = 1
-
-    def on_undo(self) -> None:
-        """Undo the timeout: the packets were only late."""
-        self.packets = max(self.packets, self._before_timeout)
-
-    def _rate(self) -> float:
-        return self._rates[0][1] if self._rates else 0.0
-
-    def _remember(self, rate: float) -> None:
-        rates = self._rates
-        while rates and rates[-1][1] <= rate:
-            rates.pop()
-        rates.append((self._round, rate))
-        while rates[0][0] < self._round - REMEMBERED_ROUNDS:
-            rates.popleft()
-
-    def _check_growth(self) -> None:
-        if self._rate() >= GROWING * self._best:
-            self._best, self._poor_rounds = self._rate(), 0
-            return
-        self._poor_rounds += 1
-        self._filled = self._poor_rounds >= PATIENCE_ROUNDS
-
-
 # The sender: segments, acknowledgements, retransmissions.
 #
 # Modelled, as Linux does it: segments of at most one packet, sent at once (TCP_NODELAY) while the window allows; what
@@ -147,13 +74,12 @@ class Window:
 # lost when three that were sent later have arrived, or one, and a quarter of the shortest round trip has passed (RACK,
 # RFC 8985); a probe when the last packets are not acknowledged (TLP, same RFC); the retransmission timer (RFC 6298, at
 # least 200 ms), which is taken back if time stamps show that packets were only late.
+# How many packets may be in flight is the window's part (`congestion`).
 # Not modelled: pacing, a receiver that is too slow (its window is never full), ECN.
 
 
 VANISHED_AFTER = VANISHED_AFTER_S * SECOND
 ENOUGH = 3  # later packets that have arrived: the one before them is lost
-# What the kernel takes: its buffer is for twice the window; it allows 4.3 kB for a packet, and counts about 2.5 kB.
-BUFFER_WINDOWS = 3.4
 
 
 class Segment:
@@ -188,7 +114,7 @@ class Segment:
 class Sender:
     """The bytes from this side to the other."""
 
-    def __init__(self, loop: Loop, flow: Flow, segment: int) -> None:
+    def __init__(self, loop: Loop, flow: Flow, segment: int, tcp: CongestionControl) -> None:
         self.written = 0
         self.round_trips = RoundTrips()
         self.on_writable: Callable[[], None] = _ignore
@@ -197,7 +123,12 @@ class Sender:
         self._loop = loop
         self._flow = flow
         self._segment = segment
-        self._window = Window(segment)
+        self._window = window_of(tcp, segment)
+        self._fast_recovery: FastRecovery | None = None
+        self._loss_until: int | None = None  # after a timeout: until all before this byte has come
+        self._full = False  # the window was used, as Linux counts it (RFC 7661)
+        self._most_out, self._most_out_until = 0, 0
+        self._last_sent_at = 0
         self._next = 0
         self._acknowledged = 0
         self._segments: deque[Segment] = deque()
@@ -225,7 +156,7 @@ class Sender:
     def can_write(self) -> bool:
         """Whether the kernel takes more."""
         window = max(self._window.packets, FIRST_PACKETS)
-        return self.unacknowledged < BUFFER_WINDOWS * window * self._segment
+        return self.unacknowledged < self._window.BUFFER_WINDOWS * window * self._segment
 
     def write(self, size: int, item: object) -> None:
         """Write so many bytes; when all have come, the other side gets the item."""
@@ -255,45 +186,100 @@ class Sender:
             if segment.sacked:
                 self._sacked -= 1
             else:
-                arrived += self._arrived(segment)
+                arrived += self._arrived(segment, echo)
                 newest = segment
         apart = self._at.get(sack)
         if apart is not None and not apart.sacked:
             apart.sacked = True
             self._sacked += 1
-            arrived += self._arrived(apart)
+            arrived += self._arrived(apart, echo)
             newest = apart
         if ack > self._acknowledged or newest is not None:
             self._acknowledged = max(ack, self._acknowledged)
             self._progress_at = self._received_at = self._loop.now
             self._backoff, self._probed = 1, False
+            self._end_recovery()
         if newest is not None:
             self._learn(newest, arrived, echo)
         self._judge()
+        if self._fast_recovery is not None:
+            self._fast_recovery.on_ack(arrived, self._in_flight)
         self._push()
         if self.can_write:
             self.on_writable()
 
-    def _arrived(self, segment: Segment) -> int:
+    def _arrived(self, segment: Segment, echo: int) -> int:
         if not segment.lost:
             self._in_flight -= 1
         segment.lost = False
         self._delivered += segment.length
-        self._newest_arrived = max(self._newest_arrived, segment.order)
+        # RFC 8985, 6.2, step 2: what arrived of a packet that was sent twice may be its first copy.
+        first_copy = segment.again and 0 <= echo < segment.sent_at and self._window.follows_rack
+        if not first_copy:
+            self._newest_arrived = max(self._newest_arrived, segment.order)
         return 1
 
     def _learn(self, newest: Segment, packets: int, echo: int) -> None:
         now = self._loop.now
         self._delivered_at = now
+        took: int | None = None
         if not newest.again:
-            self.round_trips.on_sample(now - newest.sent_at)
+            took = now - newest.sent_at
         elif echo >= 0 and not newest.sacked:
-            self.round_trips.on_sample(now - echo)
+            took = now - echo
+        if took is not None:
+            self.round_trips.on_sample(took)
+        if self._fast_recovery is not None:
+            return
         shortest = self.round_trips.shortest or 0
-        took = max(now - newest.delivered_at, shortest)
         self._window.on_delivered(
-            packets, self._delivered, newest.delivered, took, shortest, newest.limited
+            Delivery(
+                packets,
+                self._delivered,
+                newest.delivered,
+                max(now - newest.delivered_at, shortest),
+                shortest,
+                took,
+                now,
+                newest.limited,
+                self._uses_window(),
+            )
         )
+
+    def _uses_window(self) -> bool:
+        """Whether the window limits the sender, or will soon: at the beginning it doubles in a round trip."""
+        begins = self._window.begins and self._window.packets < 2 * self._most_out
+        return self._full or begins
+
+    def _note_use(self) -> None:
+        """Note how much of the window is used, for at least a round trip, as Linux does it."""
+        full, out = not self._allows_more(), len(self._segments)
+        more = out > self._most_out and not self._full
+        if self._acknowledged >= self._most_out_until or full or more:
+            self._full, self._most_out, self._most_out_until = full, out, self._next
+
+    def _begin_recovery(self) -> None:
+        """Reduce the window for losses, once for all that is in flight now (RFC 6582, 3.2; RFC 6675, 5)."""
+        if not self._window.reacts_to_loss or self._recovers:
+            return
+        before = self._window.packets
+        self._window.on_loss()
+        self._fast_recovery = FastRecovery(before, self._window.packets, self._next)
+
+    def _end_recovery(self) -> None:
+        if self._fast_recovery is not None and self._acknowledged >= self._fast_recovery.ends_at:
+            self._fast_recovery = None
+        if self._loss_until is not None and self._acknowledged >= self._loss_until:
+            self._loss_until = None
+
+    @property
+    def _recovers(self) -> bool:
+        return self._fast_recovery is not None or self._loss_until is not None
+
+    def _allows_more(self) -> bool:
+        if self._fast_recovery is not None:
+            return self._in_flight < self._fast_recovery.packets
+        return self._window.allows(self._in_flight)
 
     def _judge(self) -> None:
         """Links keep the order: what was sent before something that has arrived is lost."""
@@ -316,6 +302,7 @@ class Sender:
             self._judge_at = None
             for segment in doubtful:
                 self._lose(segment)
+            self._begin_recovery()
 
     def _lose(self, segment: Segment) -> None:
         segment.lost = True
@@ -324,7 +311,7 @@ class Sender:
 
     def _push(self) -> None:
         """Send what the window allows."""
-        while self._in_flight < self._window.packets:
+        while self._allows_more():
             if self._lost:
                 segment = self._lost.popleft()
                 if not segment.lost:
@@ -336,6 +323,7 @@ class Sender:
                 break
             self._send(segment)
             self._in_flight += 1
+        self._note_use()
         self._set_timer()
 
     def _fresh(self) -> Segment:
@@ -349,6 +337,11 @@ class Sender:
         now = self._loop.now
         if len(self._segments) == 1 and not segment.again:  # no acknowledgement was due before
             self._delivered_at = self._progress_at = self._received_at = now
+            if self._orders:
+                self._window.on_idle(now - self._last_sent_at, self.round_trips.timeout(1))
+        self._last_sent_at = now
+        if self._fast_recovery is not None:
+            self._fast_recovery.on_sent()
         self._orders += 1
         segment.order, segment.sent_at = self._orders, now
         segment.delivered, segment.delivered_at = self._delivered, self._delivered_at
@@ -363,12 +356,20 @@ class Sender:
         elif self._judge_at is not None:
             self._timer.set(self._judge_at)
         else:
-            self._timer.set(self._progress_at + self._patience())
+            self._timer.set(self._timer_at())
 
-    def _patience(self) -> int:
-        if self._may_probe():
-            return self.round_trips.before_probe(alone=len(self._segments) == 1)
-        return self.round_trips.timeout(self._backoff)
+    def _timer_at(self) -> int:
+        """When the sender probes, or takes all for lost.
+
+        The time to a probe begins again with each packet that leaves (RFC 8985, 7.2; not with BBR, see `Bbr`), but a
+        probe is never later than the retransmission timer (7.3).
+        """
+        timeout_at = self._progress_at + self.round_trips.timeout(self._backoff)
+        if not self._may_probe():
+            return timeout_at
+        before_probe = self.round_trips.before_probe(alone=len(self._segments) == 1)
+        since = self._last_sent_at if self._window.follows_rack else 0
+        return min(max(self._progress_at, since) + before_probe, timeout_at)
 
     def _may_probe(self) -> bool:
         """Once, and only while nothing indicates losses."""
@@ -406,7 +407,8 @@ class Sender:
         self._progress_at = self._loop.now
         if self._timed_out_at is None:
             self._timed_out_at = self._loop.now
-        self._window.on_timeout()
+        self._window.on_timeout(recovering=self._recovers)
+        self._fast_recovery, self._loss_until = None, self._next
         for segment in self._segments:
             if not segment.sacked and not segment.lost:
                 self._lose(segment)
@@ -418,6 +420,7 @@ class Sender:
             self._in_flight += segment.lost
             segment.lost = False
         self._lost.clear()
+        self._loss_until = None
         self._window.on_undo()
 
 
@@ -502,10 +505,17 @@ class Endpoint:
     """One end of a connection: the program's socket and the kernel's state of it."""
 
     def __init__(
-        self, loop: Loop, outgoing: Flow, incoming: Flow, mtu: int, *, client: bool
+        self,
+        loop: Loop,
+        outgoing: Flow,
+        incoming: Flow,
+        mtu: int,
+        *,
+        client: bool,
+        tcp: CongestionControl,
     ) -> None:
         segment = mtu - IP_BYTES - TCP_BYTES
-        self.sender = Sender(loop, outgoing, segment)
+        self.sender = Sender(loop, outgoing, segment, tcp)
         self.receiver = Receiver(loop, incoming, outgoing)
         self.sender.received = self.receiver.acknowledged
         self.on_open: Callable[[], None] = _ignore

@@ -1,5 +1,6 @@
 """Preconditions of `up`: refusals and notes before anything is made."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from testbed.backends.common.names import has_boards, local_backend
@@ -7,6 +8,7 @@ from testbed.backends.field.boards import is_mixed
 from testbed.backends.field.deployment import Deployed, Deployment, load
 from testbed.backends.registry import Choice
 from testbed.errors import InputError, MissingCapability, NameTaken, TestbedError, few
+from testbed.lab.start.provenance import offered_congestion_controls
 from testbed.places import LabPlace
 from testbed.progress import Emit, Note
 from testbed.records import LabRecord
@@ -94,6 +96,21 @@ def note_board_nodes_here(topology: Topology, choice: Choice, emit: Emit) -> Non
                 "`testbed deploy` takes them to boards"
             )
         )
+
+
+def refuse_missing_congestion_control(
+    topology: Topology, offered: Callable[[], tuple[str, ...]] = offered_congestion_controls
+) -> None:
+    """Refuse a congestion control that this machine's kernel does not have."""
+    wanted = topology.tcp
+    if wanted is None or not topology.here or wanted in (known := offered()):
+        return
+    raise MissingCapability(
+        f"`tcp: {wanted}`: this machine's kernel "
+        + (f"offers only {', '.join(known)}" if known else "does not say what it offers"),
+        f"`sudo modprobe tcp_{wanted}` loads it if the kernel has it as a module; or choose another, "
+        "or leave `tcp` out for the kernel's own",
+    )
 
 
 def refuse_foreign_platforms(topology: Topology, backend: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed import __version__
+from testbed.topology.model import CongestionControl, Topology
 
 
 def machine_facts() -> dict[str, Any]:
@@ -24,12 +26,54 @@ def machine_facts() -> dict[str, Any]:
     }
 
 
-def congestion_control() -> str:
+@dataclass(frozen=True, slots=True)
+class TcpChoice:
+    """The congestion control of a run's connections, and why."""
+
+    name: str
+    reason: str
+
+
+AS_THE_FILE_SAYS = "as the file says"
+_SETTINGS = Path("/proc/sys/net/ipv4")
+
+
+def congestion_control(settings: Path = _SETTINGS) -> str:
     """The TCP congestion control of this machine and of new network namespaces: cubic, bbr, ...; or `unknown`."""
     try:
-        return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+        return (settings / "tcp_congestion_control").read_text().strip()
     except OSError:
         return "unknown"
+
+
+def offered_congestion_controls(settings: Path = _SETTINGS) -> tuple[str, ...]:
+    """All that the kernel has, in any namespace; none if it does not say."""
+    try:
+        return tuple((settings / "tcp_available_congestion_control").read_text().split())
+    except OSError:
+        return ()
+
+
+def tcp_of_lab(topology: Topology, settings: Path = _SETTINGS) -> TcpChoice:
+    """What the nodes of a real lab use."""
+    if topology.tcp is not None:
+        return TcpChoice(topology.tcp, AS_THE_FILE_SAYS)
+    if not topology.here:
+        return TcpChoice("unknown", "the default of each board's kernel")
+    boards = "; nodes on boards use that of their board" if topology.has_boards else ""
+    return TcpChoice(congestion_control(settings), f"the default of this machine's kernel{boards}")
+
+
+def tcp_of_simulation(topology: Topology, settings: Path = _SETTINGS) -> TcpChoice:
+    """What simulated nodes use: the file's, else what a lab on this machine would use, else Cubic."""
+    if topology.tcp is not None:
+        return TcpChoice(topology.tcp, AS_THE_FILE_SAYS)
+    own = congestion_control(settings)
+    if own in tuple(CongestionControl):
+        return TcpChoice(own, "the default of this machine's kernel")
+    return TcpChoice(
+        CongestionControl.CUBIC, f"the default of this machine's kernel, {own}, is not simulated"
+    )
 
 
 def cpu_model() -> str:

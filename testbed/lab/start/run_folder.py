@@ -2,12 +2,12 @@
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from testbed import __version__
 from testbed.backends.registry import Choice
-from testbed.lab.start.provenance import machine_facts, versions
+from testbed.lab.start.provenance import TcpChoice, machine_facts, tcp_of_lab, versions
 from testbed.places import RunPlace
 from testbed.records import FORMAT, make_run_folder, update_manifest
 from testbed.topology.addresses import numbers_of
@@ -35,8 +35,14 @@ class Sources:
         return {"source": str(self.topology.resolve()), "scenario_source": scenario}
 
 
-def begin_run(topology: Topology, sources: Sources, run: RunPlace, choice: Choice) -> None:
-    """Make the folder, its copies of the files and its manifest."""
+def begin_run(
+    topology: Topology,
+    sources: Sources,
+    run: RunPlace,
+    choice: Choice,
+    tcp: TcpChoice | None = None,
+) -> None:
+    """Make the folder, its copies of the files and its manifest. `tcp`: default is what a lab here uses."""
     make_run_folder(run)
     sources.copy_to(run)
     update_manifest(
@@ -51,6 +57,7 @@ def begin_run(topology: Topology, sources: Sources, run: RunPlace, choice: Choic
         created_ns=time.time_ns(),
         backend={"name": choice.name, "reason": choice.reason},
         emulator=None,
+        tcp=asdict(tcp or tcp_of_lab(topology)),
         topology=to_json(topology),
         numbers=numbers_of(topology),
         measured_from_ns=0,

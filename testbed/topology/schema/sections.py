@@ -12,7 +12,7 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.topology import units
 from testbed.topology.model import BOARDS as ON_BOARDS
-from testbed.topology.model import Arrivals, Emulator, NodeKind
+from testbed.topology.model import Arrivals, CongestionControl, Emulator, NodeKind
 from testbed.topology.names import MAX_LAB_NAME, MAX_NODE_NAME
 from testbed.topology.schema import checks
 from testbed.topology.schema.checks import Section
@@ -53,6 +53,7 @@ Topic = Annotated[str, checks.topic()]
 TopicTemplate = Annotated[str, checks.topic_template()]
 Kind = Annotated[str, checks.choice("kind of node", NodeKind)]
 EmulatorName = Annotated[str, checks.choice("link emulator", Emulator)]
+TcpName = Annotated[str | None, checks.choice("congestion control", CongestionControl)]
 Platform = Annotated[str | None, checks.choice("platform", PLATFORMS)]
 Where = Annotated[str | None, checks.choice("place", PLACES)]
 OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
@@ -469,6 +470,9 @@ class TopologyFile(Section):
         RawOverlay(), description="overlay method, which decides on the receivers of a message"
     )
     delivery: RawDelivery = Field(RawDelivery(), description="order of bytes on links")
+    tcp: TcpName = Field(
+        None, description="congestion control of TCP; default: the one of the machine's kernel"
+    )
     scenario: RawScenario | None = Field(None, description="events, and their duration")
     deadlines: dict[LevelName, Duration] = Field(
         {}, description="level: time within which its messages should arrive, as in 5: 2s"

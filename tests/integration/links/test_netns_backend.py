@@ -17,10 +17,12 @@ from testbed.control import ControlError, request
 from testbed.errors import InputError, NodeFailure
 from testbed.keeper.client import Keeper, NodeProcess
 from testbed.keeper.processes import marked
+from testbed.lab.start.provenance import offered_congestion_controls
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Fingerprints
 from testbed.topology.model import (
     Capture,
+    CongestionControl,
     Emulator,
     Node,
     NodeKind,
@@ -283,3 +285,27 @@ def test_names_too_long_are_refused_in_a_lab_that_is_up_too(folder: Path) -> Non
     with pytest.raises(InputError, match="too long"):
         lab.again().create(LONG.nodes, ignore)
     assert Keeper(lab.place).status()["nodes"] == {}
+
+
+@pytest.mark.parametrize("tcp", CongestionControl)
+def test_all_connections_of_a_lab_use_the_congestion_control_of_its_file(
+    folder: Path, tcp: CongestionControl
+) -> None:
+    """Also those that a node accepts, and also where the machine does not allow it to everybody."""
+    if tcp not in offered_congestion_controls():
+        pytest.skip(f"this kernel has no {tcp}")
+    lab = Lab(folder, replace(TOPOLOGY, tcp=tcp))
+    lab.up()
+    seen = {name: congestion_controls(lab, name) for name in sorted(NAMES)}
+    assert seen == {"hub": [tcp, tcp], "s1": [tcp], "town": [tcp]}
+
+
+def congestion_controls(lab: Lab, node: str) -> list[str]:
+    """What `ss -ti` shows of each established connection of this node."""
+    keeper, output = Keeper(lab.place), lab.run.folder / f"{node}.ss"
+    number = keeper.execute(node, ["ss", "-Htin", "state", "established"], output)
+    wait_for(lambda: keeper.executed(number) is not None)
+    shown = output.read_text()
+    assert keeper.executed(number) == 0, shown
+    details = (line.split() for line in shown.splitlines() if line.startswith(("\t", " ")))
+    return [next(word for word in line if word in tuple(CongestionControl)) for line in details]

@@ -24,6 +24,7 @@ FILES = (
     "moving-areas",
     "kochi-areas",
     "valleys-300",
+    "lte-m-cameras",
     "papers/kawakami2016-live",
     "papers/kita2025-a-live",
     "papers/lee2016",

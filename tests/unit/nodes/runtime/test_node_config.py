@@ -45,6 +45,14 @@ def test_a_valid_configuration_is_read() -> None:
     assert config.secret == b"of the slope"
 
 
+def test_a_congestion_control_may_be_left_out() -> None:
+    assert parse(GOOD).tcp is None
+    assert parse({**GOOD, "tcp": None}).tcp is None
+    assert parse({**GOOD, "tcp": "reno"}).tcp == "reno"
+    with pytest.raises(ConfigError, match="tcp is 7; it must be a text"):
+        parse({**GOOD, "tcp": 7})
+
+
 def test_random_numbers_depend_on_seed_node_and_purpose_only() -> None:
     config = parse(GOOD)
     assert config.random("a").random() == parse(GOOD).random("a").random()

@@ -14,6 +14,7 @@ from nodes.runtime.tcp_info import (
     shortest_round_trip_s,
     traffic,
     unsent_bytes,
+    use_congestion_control,
 )
 
 KERNELS_TICK_S = 0.1  # its times are no finer than a tick
@@ -119,3 +120,19 @@ def left_after_read(prompt: bool) -> list[int]:
 def test_a_prompt_acknowledgement_leaves_when_the_bytes_are_read() -> None:
     assert set(left_after_read(prompt=True)) == {0}
     assert max(left_after_read(prompt=False)) == len(b"statement")
+
+
+def congestion_control(sock: socket.socket) -> bytes:
+    return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+
+
+def test_a_node_sets_the_congestion_control_of_its_connection() -> None:
+    with socket.socket() as sock:
+        own = congestion_control(sock)
+        use_congestion_control(sock, None)
+        assert congestion_control(sock) == own
+        use_congestion_control(sock, "reno")  # every kernel has it, for everybody
+        assert congestion_control(sock) == b"reno"
+        with pytest.raises(FileNotFoundError):
+            use_congestion_control(sock, "never-heard-of")
+    use_congestion_control(sock, "reno")  # closed meanwhile: no error

@@ -2,16 +2,20 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from support.labs.fake_labs import LAB, LANDSLIDE, another_siren, up
 from testbed.errors import InputError, MissingCapability, NameTaken
 from testbed.lab.play import play
+from testbed.lab.start.preconditions import refuse_missing_congestion_control
+from testbed.lab.start.provenance import offered_congestion_controls
 from testbed.lab.up import bring_up
+from testbed.places import captures_root
 from testbed.progress import Note, ignore
 from testbed.records import read_manifest
-from testbed.topology.model import External, Node, NodeKind
+from testbed.topology.model import CongestionControl, External, Node, NodeKind
 
 
 def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
@@ -22,6 +26,31 @@ def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
     assert record.run_place.topology.read_text() == "name: valley\n"
     steps = [json.loads(line)["step"] for line in record.run_place.journal.read_text().splitlines()]
     assert steps == ["prepare", "create", "wire", "shape", "capture", "start"]
+
+
+def test_the_manifest_names_the_congestion_control(place, file):
+    asked = replace(LAB, tcp=CongestionControl(offered_congestion_controls()[0]))
+    manifest = read_manifest(up(asked, file, place).run_place)
+    assert manifest["tcp"] == {"name": asked.tcp, "reason": "as the file says"}
+    # An edit of the file makes the links anew, with the machine's own.
+    manifest = read_manifest(up(LAB, file, place).run_place)
+    assert manifest["tcp"]["name"] == manifest["machine"]["tcp_congestion_control"]
+    assert manifest["tcp"]["reason"] == "the default of this machine's kernel"
+    assert {"wired", "shaped"} <= {step for step, _ in place.backend.calls[6:]}
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_refused_before_anything_starts(
+    place, file, monkeypatch
+):
+    asked = replace(LAB, tcp=CongestionControl.BBR)
+    check = partial(refuse_missing_congestion_control, offered=lambda: ("reno", "cubic"))
+    monkeypatch.setattr("testbed.lab.up.refuse_missing_congestion_control", check)
+    with pytest.raises(MissingCapability) as caught:
+        up(asked, file, place)
+    assert str(caught.value.message) == "`tcp: bbr`: this machine's kernel offers only reno, cubic"
+    assert "`sudo modprobe tcp_bbr`" in caught.value.hint
+    assert not place.backends
+    assert not captures_root().exists() or not any(captures_root().iterdir())
 
 
 def test_up_twice_does_nothing_the_second_time(place, file):

@@ -10,6 +10,7 @@ from analysis.metrics.fidelity import Evidence, verdict
 from testbed.backends.registry import known_backend
 from testbed.errors import InputError, MissingCapability, NodeFailure
 from testbed.lab.simulate import Bar, simulate
+from testbed.lab.start.provenance import tcp_of_simulation
 from testbed.places import captures_root
 from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import read_manifest
@@ -133,3 +134,45 @@ def test_a_lab_cannot_be_up_in_virtual_time() -> None:
     with pytest.raises(InputError, match="cannot be up") as refused:
         known_backend("simulated")
     assert "testbed simulate FILE" in refused.value.hint
+
+
+def test_the_manifest_names_the_congestion_control_that_the_file_asks_for() -> None:
+    run = simulate(load(MINIMAL, overrides=["tcp=reno"]), MINIMAL, ignore)
+    manifest = read_manifest(run)
+    assert manifest["tcp"] == {"name": "reno", "reason": "as the file says"}
+    assert manifest["topology"]["tcp"] == "reno"
+
+
+@pytest.mark.parametrize(
+    ("own", "name", "reason"),
+    [
+        ("bbr", "bbr", "the default of this machine's kernel"),
+        ("westwood", "cubic", "the default of this machine's kernel, westwood, is not simulated"),
+    ],
+)
+def test_a_file_that_names_none_is_simulated_as_this_machine_would_do_it(
+    own: str, name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tcp_congestion_control").write_text(f"{own}\n")
+    choice = tcp_of_simulation(load(MINIMAL), tmp_path)
+    assert (choice.name, choice.reason) == (name, reason)
+    monkeypatch.setattr("testbed.lab.simulate.tcp_of_simulation", lambda topology: choice)
+    manifest = read_manifest(simulate(load(MINIMAL), MINIMAL, ignore))
+    # Also in the topology: from the manifest alone, the run can be repeated on another machine.
+    assert (manifest["tcp"]["name"], manifest["topology"]["tcp"]) == (name, name)
+
+
+def test_a_machine_without_that_setting_simulates_cubic(tmp_path: Path) -> None:
+    assert tcp_of_simulation(load(MINIMAL), tmp_path / "none").name == "cubic"
+
+
+def test_the_choice_changes_what_is_simulated() -> None:
+    demo = TOPOLOGIES / "demo.yaml"
+
+    def traces(tcp: str) -> bytes:
+        run = simulate(load(demo, overrides=[f"tcp={tcp}"]), demo, ignore)
+        return (run.trace / "messages.parquet").read_bytes()
+
+    cubic, reno, bbr = (traces(tcp) for tcp in ("cubic", "reno", "bbr"))
+    assert len({cubic, reno, bbr}) == 3
+    assert traces("cubic") == cubic

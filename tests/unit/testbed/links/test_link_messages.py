@@ -109,6 +109,14 @@ def test_a_route_through_a_gateway_needs_no_network_to_reach_it(
     assert message.get_attr("RTA_DST") == network
     assert message.get_attr("RTA_GATEWAY") == gateway
     assert message.get_attr("RTA_OIF") == index
+    assert message.get_attr("RTA_METRICS") is None
+
+
+@pytest.mark.parametrize("tcp", ["cubic", "bbr", "reno"])
+def test_a_route_names_the_congestion_control_of_its_connections(tcp: str) -> None:
+    request = requests.route_through(7, "10.77.0.0", 16, "10.77.255.254", tcp=tcp)
+    metrics = read(request, rtmsg).get_attr("RTA_METRICS")
+    assert metrics.get_attr("RTAX_CC_ALGO") == tcp
 
 
 @given(addresses, st.integers(256, 2**32 - 1))

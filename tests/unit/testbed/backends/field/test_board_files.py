@@ -1,5 +1,6 @@
 """Configurations, links and variables of boards, without any board."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.backends.common.names import has_boards, local_backend
@@ -8,9 +9,10 @@ from testbed.backends.field.boards import Board, Uplink, at_their_addresses
 from testbed.backends.field.deployment import BoardPaths
 from testbed.backends.field.provisioning import interface_with
 from testbed.jsonfiles import read_json
+from testbed.lab.start.provenance import tcp_of_lab
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load_text
-from testbed.topology.model import Topology
+from testbed.topology.model import CongestionControl, Topology
 
 BOARDS = (
     Board("slope", "slope", "192.0.2.1", "192.0.2.1"),
@@ -46,6 +48,32 @@ def test_a_node_on_a_board_has_paths_of_the_board_and_addresses_of_all(tmp_path:
     assert config["journal"] == "/var/lib/testbed/field/journal"
     assert [broker["host"] for broker in config["brokers"]] == [topology.node("broker").address]
     assert (tmp_path / "files").stat().st_mode & 0o077 == 0
+
+
+def test_a_node_on_a_board_sets_the_congestion_control_itself(tmp_path: Path) -> None:
+    topology = replace(placed("{kind: broker}"), tcp=CongestionControl.RENO)
+    files(topology, tmp_path).write_node(BOARDS[0], "eth0")
+    config = read_json(tmp_path / "files" / "hosts" / "slope" / "node.json")
+    assert config is not None
+    assert config["tcp"] == "reno"
+    # The playbook refuses a board that does not allow it.
+    assert host_variables(BOARDS[0], "eth0", topology, None)["testbed_tcp"] == "reno"
+    own = placed("{kind: broker}")
+    assert host_variables(BOARDS[0], "eth0", own, None)["testbed_tcp"] == ""
+
+
+def test_the_manifest_does_not_take_this_machines_congestion_control_for_that_of_boards(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tcp_congestion_control").write_text("cubic\n")
+    mixed = tcp_of_lab(placed("{kind: broker}"), tmp_path)
+    assert (mixed.name, mixed.reason) == (
+        "cubic",
+        "the default of this machine's kernel; nodes on boards use that of their board",
+    )
+    topology = load_text("nodes: {slope: {kind: broker, place: boards}}", "x.yaml")
+    alone = tcp_of_lab(at_their_addresses(topology, BOARDS[:1]), tmp_path)
+    assert (alone.name, alone.reason) == ("unknown", "the default of each board's kernel")
 
 
 def test_only_traffic_of_the_lab_is_shaped(tmp_path: Path) -> None:

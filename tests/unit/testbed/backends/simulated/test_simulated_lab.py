@@ -370,7 +370,7 @@ def test_logs_have_the_events_and_fields_of_real_nodes(topology_of: Reading) -> 
 
 
 def test_a_full_queue_drops_messages_and_logs_it(topology_of: Reading) -> None:
-    text = f"{FILE}\ndelivery: {{method: fifo, limit_bytes: 20100}}\n".replace(
+    text = f"{FILE}\ndelivery: {{method: fifo, limit_bytes: 20100}}\ntcp: bbr\n".replace(
         "size: 20kB}", "size: 20kB, period: 100ms, count: 8}"
     )
     lab, played = run(topology_of(text))

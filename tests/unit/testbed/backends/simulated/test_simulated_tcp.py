@@ -2,23 +2,33 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.backends.simulated.capture import DirectionCapture
+from testbed.backends.simulated.congestion import FIRST_PACKETS
 from testbed.backends.simulated.link_layer import Flow, LinkDirection
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.tcp import END, PUT_OFF, Endpoint
 from testbed.links.model import LinkModel
-from testbed.topology.model import Shape
+from testbed.topology.model import CongestionControl, Shape
 
+BBR = CongestionControl.BBR
 MILLISECOND = SECOND // 1000
 
 
 class Pair:
     """Two endpoints and a link in each direction."""
 
-    def __init__(self, there: Shape, back: Shape, queue: int = 60_000, seed: int = 1) -> None:
+    def __init__(
+        self,
+        there: Shape,
+        back: Shape,
+        queue: int = 60_000,
+        seed: int = 1,
+        tcp: CongestionControl = BBR,
+    ) -> None:
         self.loop = Loop()
         self.capture = DirectionCapture("there", "up")
         self.links = [
@@ -31,8 +41,8 @@ class Pair:
             )
         ]
         forward, backward = Flow("a", "b", (self.links[0],)), Flow("b", "a", (self.links[1],))
-        self.near = Endpoint(self.loop, forward, backward, 1500, client=True)
-        self.far = Endpoint(self.loop, backward, forward, 1500, client=False)
+        self.near = Endpoint(self.loop, forward, backward, 1500, client=True, tcp=tcp)
+        self.far = Endpoint(self.loop, backward, forward, 1500, client=False, tcp=tcp)
         self.got: list[object] = []
         self.got_at: list[int] = []
         self.far.receiver.on_item = self._take
@@ -52,16 +62,24 @@ class Pair:
     st.integers(3_000, 60_000),
     st.booleans(),
     st.integers(0, 1000),
+    st.sampled_from(CongestionControl),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_everything_arrives_once_and_in_order_whatever_is_lost(
-    sizes: list[int], lost: float, acks_lost: float, queue: int, prompt: bool, seed: int
+    sizes: list[int],
+    lost: float,
+    acks_lost: float,
+    queue: int,
+    prompt: bool,
+    seed: int,
+    tcp: CongestionControl,
 ) -> None:
     pair = Pair(
         Shape(rate_bps=1e6, delay_s=0.03, jitter_s=0.01, loss=lost),
         Shape(delay_s=0.03, loss=acks_lost),
         queue,
         seed,
+        tcp,
     )
     pair.far.receiver.put_off_ns = 0 if prompt else PUT_OFF
     pair.near.on_open = lambda: [pair.near.write(size, n) for n, size in enumerate(sizes)]
@@ -71,13 +89,13 @@ def test_everything_arrives_once_and_in_order_whatever_is_lost(
     assert pair.near.sender.unacknowledged == 0
 
 
-@given(st.floats(8e4, 1e7), st.floats(0, 0.3), st.booleans())
-@settings(max_examples=30, deadline=None)
+@given(st.floats(8e4, 1e7), st.floats(0, 0.3), st.booleans(), st.sampled_from(CongestionControl))
+@settings(max_examples=60, deadline=None)
 def test_a_link_without_losses_is_kept_busy_and_carries_each_byte_once(
-    rate: float, delay: float, prompt: bool
+    rate: float, delay: float, prompt: bool, tcp: CongestionControl
 ) -> None:
     queue = max(30_000, round(rate / 8 * 2 * (delay + 0.05)))  # two round trips' worth
-    pair = Pair(Shape(rate_bps=rate, delay_s=delay), Shape(delay_s=delay), queue)
+    pair = Pair(Shape(rate_bps=rate, delay_s=delay), Shape(delay_s=delay), queue, tcp=tcp)
     pair.far.receiver.put_off_ns = 0 if prompt else PUT_OFF
     seconds = 20 + 40 * delay
     size = round(rate / 8 * seconds)
@@ -86,9 +104,49 @@ def test_a_link_without_losses_is_kept_busy_and_carries_each_byte_once(
     pair.run(10 * seconds)
     packets = -(-size // 1448)
     assert pair.got == ["all"]
-    assert sum(pair.capture.streams[pair.near.sender._flow].lengths) == size
+    if tcp is BBR:  # the others find the end of the queue by a loss
+        assert sum(pair.capture.streams[pair.near.sender._flow].lengths) == size
     least_s = (size + 66 * packets) * 8 / rate + 3 * delay
     assert least_s <= pair.got_at[0] / SECOND <= 1.1 * least_s + 10 * delay
+
+
+@pytest.mark.parametrize("tcp", [CongestionControl.CUBIC, CongestionControl.RENO])
+def test_a_queue_that_overflows_reduces_the_window_without_a_timeout(
+    tcp: CongestionControl,
+) -> None:
+    pair = Pair(Shape(rate_bps=1e6, delay_s=0.05), Shape(delay_s=0.05), 30_000, tcp=tcp)
+    pair.near.on_open = lambda: pair.near.write(1_500_000, "all")
+    pair.near.connect()
+    timeouts: list[int] = []
+    window = pair.near.sender._window
+    window.on_timeout = lambda **_: timeouts.append(pair.loop.now)  # type: ignore[method-assign]
+    pair.run(60)
+    packets = -(-1_500_000 // 1448)
+    assert pair.got == ["all"]
+    assert (
+        packets < pair.near.sender._orders < 1.1 * packets
+    )  # what was lost, and no more, left again
+    assert pair.capture.packets < 1.01 * packets + 5
+    assert pair.got_at[0] / SECOND < 1.1 * 1_500_000 * 8 / 1e6 * 1514 / 1448
+    assert not timeouts
+
+
+def test_reno_and_cubic_fill_a_long_queue_and_bbr_does_not() -> None:
+    """Why they must not be mixed up: the wait in the queue is the delay of all others on the link."""
+
+    def longest_wait(tcp: CongestionControl) -> float:
+        pair = Pair(Shape(rate_bps=375e3, delay_s=0.05), Shape(delay_s=0.05), 64_000, tcp=tcp)
+        pair.near.on_open = lambda: pair.near.write(1_000_000, "all")
+        pair.near.connect()
+        longest = 0.0
+        for _ in range(200):
+            pair.run(0.1)
+            longest = max(longest, pair.links[0].model._backlog * 8 / 375e3)
+        return longest
+
+    assert longest_wait(CongestionControl.CUBIC) > 1.2
+    assert longest_wait(CongestionControl.RENO) > 1.2
+    assert longest_wait(BBR) < 0.4
 
 
 def test_on_a_very_slow_link_a_few_late_packets_are_retransmitted() -> None:
@@ -211,3 +269,45 @@ def test_a_sender_on_an_abandoned_connection_is_notified() -> None:
     pair.run(1)
     assert vanished_at == [1200 * MILLISECOND]
     assert pair.got == []
+
+
+@pytest.mark.parametrize("tcp", [CongestionControl.CUBIC, CongestionControl.RENO])
+def test_a_packet_that_leaves_begins_the_time_to_a_probe_anew(tcp: CongestionControl) -> None:
+    """RFC 8985, 7.2. Otherwise the second of two packets would leave twice at once."""
+    pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05), tcp=tcp)
+    pair.far.receiver.put_off_ns = 0
+    pair.near.connect()
+    pair.run(1)
+    pair.links[1].set_cut(True)
+    pair.near.write(100, "x")
+    pair.run(
+        0.25
+    )  # two round trips, and less than 200 ms more, in which the answer to a lone packet may come
+    before = pair.capture.packets
+    pair.near.write(100, "y")
+    pair.run(0.06)
+    assert pair.capture.packets == before + 1
+
+
+@pytest.mark.parametrize("tcp", [CongestionControl.CUBIC, CongestionControl.RENO])
+def test_packets_that_are_only_late_reduce_nothing(tcp: CongestionControl) -> None:
+    """After the timer, the first copies of all packets come: none of those sent between is lost (RFC 8985, 6.2)."""
+    pair = Pair(Shape(rate_bps=20_000, delay_s=0.05), Shape(delay_s=0.05), tcp=tcp)
+    pair.far.receiver.put_off_ns = 0
+    pair.near.connect()
+    pair.run(1)
+    window, reduced, undone = pair.near.sender._window, [], []
+    undo = window.on_undo
+
+    def on_undo() -> None:
+        undone.append(pair.loop.now)
+        undo()
+
+    window.on_loss = lambda: reduced.append(pair.loop.now)  # type: ignore[method-assign]
+    window.on_undo = on_undo  # type: ignore[method-assign]
+    pair.near.write(14_480, "all")  # ten packets, each 0.6 s on the link
+    pair.run(30)
+    assert pair.got == ["all"]
+    assert undone
+    assert not reduced
+    assert window.packets >= FIRST_PACKETS
