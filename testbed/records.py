@@ -12,12 +12,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import InputError, NoSuchLab, NoSuchRun
+from testbed.errors import InputError, NoSuchLab, NoSuchRun, few
 from testbed.jsonfiles import read_json, write_json
 from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
 
 FORMAT = 2
 UNFINISHED = ("starting", "up", "played")  # status of a run whose lab is up
+PARENTS_OF_A_PART = 3  # of a file of a run: metrics/hops.parquet/part-0.parquet
 LOCK_POLL_S = 0.05  # while another command holds the lock
 
 
@@ -155,11 +156,32 @@ def find_run(name: str | None) -> RunPlace:
     )
     matching = [f for f in known if name is None or f.name == name or _lab_of(f) == name]
     if not matching:
+        if name is not None and Path(name).exists():
+            raise _no_run(Path(name))
         names = [folder.name for folder in known]
         message = f"no run {name!r} in {root}" if name else f"no run in {root} yet"
         hint = did_you_mean(name, names) if name and names else "make one: testbed run FILE"
         raise NoSuchRun(message, hint)
     return RunPlace(matching[-1])
+
+
+def _no_run(path: Path) -> NoSuchRun:
+    """Of a path that exists, and is not the folder of a run."""
+    message = f"{path} has no run.json" if path.is_dir() else f"{path} is a file"
+    whole = path.resolve().parents[:PARENTS_OF_A_PART]
+    if run := next((folder for folder in whole if (folder / "run.json").is_file()), None):
+        return NoSuchRun(message, f"it is a part of a run: name {run}")
+    if is_sweep(path):
+        return NoSuchRun(message, f"it is a sweep: its runs are in {path / 'runs'}")
+    inside = sorted(found.parent for found in path.glob("*/run.json")) if path.is_dir() else []
+    if inside:
+        return NoSuchRun(message, f"runs in it: {few([str(folder) for folder in inside])}")
+    return NoSuchRun(message, "name the folder of a run; `testbed run FILE` makes one")
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether `testbed sweep` has made this folder."""
+    return (folder / "sweep.json").is_file()
 
 
 def _lab_of(folder: Path) -> str:

@@ -258,7 +258,10 @@ def _of_messages(evidence: Evidence) -> list[str]:
 def _of_play(run: Run, evidence: Evidence) -> list[str]:
     play = run.manifest.get("play")
     unsettled = play is not None and not play.get("settled", True) and not _overloaded(run)
-    if unsettled and evidence.lost_deliveries:  # otherwise all arrived while the lab was stopped
+    under_way = play is None or play.get("under_way") != 0  # missing if nobody has counted them
+    if (
+        unsettled and under_way and evidence.lost_deliveries
+    ):  # otherwise all arrived while the lab was stopped
         return [
             "The run ended while messages were still under way: some of the lost ones may only have been late."
         ]

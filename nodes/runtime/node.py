@@ -300,6 +300,7 @@ class Node(ABC):
             "published": self.published,
             "received": self.received,
             "queued": self.queued,
+            "under_way": max((link.under_way for link in self.links.values()), default=0),
             "peers": sorted(self.links),
             "playing": self.playing,
         }

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.backends.common.base import Backend
+from testbed.backends.common.names import has_boards
 from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError
 from testbed.lab.journal import Journal
 from testbed.links.changes import (
+    BOTH,
     Action,
     LinkOrder,
     LinkState,
@@ -20,6 +22,7 @@ from testbed.links.changes import (
     find_differences,
     still_changed,
 )
+from testbed.links.model import queue_limit
 from testbed.places import LabPlace
 from testbed.progress import Emit, Note, ignore
 from testbed.records import LabRecord, extend_manifest, find_lab, locked, read_manifest
@@ -75,6 +78,9 @@ class LinkView:
     configured: LinkState
     now: LinkState | None
     counts: Mapping[str, Mapping[str, int]]  # direction -> forwarded, dropped_queue, ...
+    queue_limits: Mapping[
+        str, int | None
+    ]  # direction -> bytes of the queue that counts; None: nothing ever waits
 
 
 def topology_of(record: LabRecord) -> Topology:
@@ -107,9 +113,21 @@ def view_links(
             configured[name],
             now.get(name),
             counts.get(name, {}),
+            _queue_limits(
+                "" if node.on_board and has_boards(record.backend) else backend.emulator,
+                now.get(name),
+                topology.profile(node.profile).mtu,
+            ),
         )
         for name in names
     )
+
+
+def _queue_limits(emulator: str, now: LinkState | None, mtu: int) -> dict[str, int | None]:
+    """Of both directions, as the emulator has them now; empty without a link."""
+    if now is None:
+        return {}
+    return {each: queue_limit(emulator, now.direction_state(each).shape, mtu) for each in BOTH}
 
 
 def change_links(

@@ -5,7 +5,7 @@ import math
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,18 +16,36 @@ from testbed.lab.actions import Actions, hand_out
 from testbed.lab.external_nodes import stopped_external_nodes
 from testbed.lab.journal import Journal
 from testbed.lab.preparation import may_start
-from testbed.lab.run_record import clock_offsets, injected_since, record_hazard, record_publications
+from testbed.lab.run_record import (
+    clock_offsets,
+    deliveries_in,
+    injected_since,
+    record_hazard,
+    record_publications,
+    record_under_way,
+)
 from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, problems, refuse_dead_lab
 from testbed.places import LabPlace, RunPlace
-from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Emit,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+    ignore,
+)
+from testbed.recording.deliveries import UnderWay, may_come, missing_text
 from testbed.recording.lateness import Lateness
 from testbed.recording.script import Script, compiled
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
 from testbed.scenario import (
     Downtimes,
     Publication,
+    TimedAction,
+    expected_deliveries,
     expected_with_downtimes,
-    missing_deliveries_text,
+    unreachable_at_the_end,
     without_downtimes,
 )
 from testbed.scenario.schedule import Schedule
@@ -158,11 +176,60 @@ def _play(
             "overloaded": overloaded,
         },
     )
-    late, total = record_publications(run), expect().total()
-    if not settled and not overloaded:
-        emit(Warned(missing_deliveries_text(total, received, topology.scenario.settle_s)))
-    published = len(timeline) + len(injected_since(run, asked_ns, start_ns))
-    return Played(published, total, received, settled, late)
+    late = record_publications(run)
+    by_hand = injected_since(run, asked_ns, start_ns)
+    total = expected_deliveries(topology, (*timeline, *by_hand)).total()
+    if received < total:  # perhaps only because receivers were down on purpose
+        tell: Emit = ignore if overloaded else emit
+        total, received = _explain_missing(
+            record, topology, asked_ns, performed, (total, received), settled, tell
+        )
+    return Played(len(timeline) + len(by_hand), total, received, settled, late)
+
+
+def _explain_missing(
+    record: LabRecord,
+    topology: Topology,
+    since_ns: int,
+    performed: Sequence[TimedAction],
+    counted: tuple[int, int],
+    settled: bool,
+    emit: Emit,
+) -> tuple[int, int]:
+    """Say which deliveries are missing; return how many were expected and made, as the report counts them.
+
+    `counted`: the same by the timeline and the nodes' counts, if their logs are not here. `settled`: all that could
+    come has come.
+    """
+    expected, received = counted
+    found = deliveries_in(record.run_place, topology, since_ns)
+    say = Note if settled else Warned
+    if found is None:
+        emit(say(f"{expected - received} of {expected} deliveries are missing"))
+        return counted
+    if (never := expected - found.expected) > 0 and not settled:
+        emit(
+            Warned(
+                f"{never} more deliveries were expected, of messages that were never published; "
+                f"`testbed events {record.name}` shows what the sensors did"
+            )
+        )
+    gone = unreachable_at_the_end(performed)
+    coming = may_come(found, _under_way(LabPlace.of(record.name), topology, gone), gone)
+    record_under_way(record.run_place, coming)
+    if text := missing_text(found, coming, topology.scenario.settle_s):
+        emit(say(text))
+    return found.expected, found.received
+
+
+def _under_way(place: LabPlace, topology: Topology, without: Collection[str]) -> UnderWay:
+    """What all other nodes still have to send."""
+    asked = [node for node in topology.ours if node.name not in without]
+    statuses = node_statuses(place, asked).values()
+    return UnderWay(
+        sum(status.queued for status in statuses),
+        max((status.under_way for status in statuses), default=0),
+    )
 
 
 def _ask(record: LabRecord, topology: Topology) -> dict[str, NodeStatus]:

@@ -4,7 +4,7 @@ The times of boards with wrong clocks are corrected. hazard.json describes the c
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +14,7 @@ from testbed.hazards.record import record
 from testbed.jsonfiles import write_json
 from testbed.places import RunPlace
 from testbed.recording.actions import FAILED, actions_of, recorded
+from testbed.recording.deliveries import MARKS, Deliveries, Missing, deliveries_of
 from testbed.recording.events import PLAY
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import (
@@ -26,7 +27,7 @@ from testbed.recording.publications import (
     recorded_publications,
 )
 from testbed.records import UNFINISHED, read_manifest, update_manifest
-from testbed.scenario import Publication, without_downtimes
+from testbed.scenario import Downtimes, Publication, without_downtimes
 from testbed.scenario.compile import hazard_histories
 from testbed.topology.model import ActionKind, Topology
 
@@ -122,6 +123,26 @@ def publications_in(run: RunPlace) -> list[RecordedPublication]:
     return read_recorded_publications(run.published.read_text().splitlines())
 
 
+def deliveries_in(run: RunPlace, topology: Topology, since_ns: int) -> Deliveries | None:
+    """The deliveries of all publications since this time, by the nodes' logs; None if not all logs are here."""
+    paths = [run.log(node.name) for node in topology.ours]
+    if not all(path.exists() for path in paths):  # boards keep their logs until the lab goes down
+        return None
+    manifest = read_manifest(run)
+    start_ns = began_ns(run, manifest) or 0
+    times = Downtimes(actions_of(recorded(manifest), start_ns))
+    records = (record for path in paths for record in _objects(path, *MARKS))
+    return deliveries_of(
+        topology, records, since_ns, lambda name, at_ns: times.down(name, at_ns - start_ns)
+    )
+
+
+def record_under_way(run: RunPlace, coming: Sequence[Missing]) -> None:
+    """Record how many missing deliveries a longer wait may have brought."""
+    play = read_manifest(run)["play"]
+    update_manifest(run, play={**play, "under_way": len(coming)})
+
+
 def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
     """Log lines of publications, with times of this machine's clock."""
     ahead = clock_offsets(run)
@@ -130,11 +151,11 @@ def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
             yield {**line, "t": int(line["t"]) - ahead.get(path.stem, 0)}
 
 
-def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of those lines that contain the mark."""
+def _objects(path: Path, *marks: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of those lines that contain one of the marks."""
     with path.open() as lines:
         for line in lines:
-            if mark in line:
+            if any(mark in line for mark in marks):
                 with suppress(ValueError):  # torn by a crash
                     yield json.loads(line)
 

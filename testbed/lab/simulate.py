@@ -8,21 +8,38 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import Choice
 from testbed.errors import MissingCapability, few
-from testbed.lab.run_record import record_hazard, record_publications
+from testbed.lab.run_record import (
+    deliveries_in,
+    record_hazard,
+    record_publications,
+    record_under_way,
+)
 from testbed.lab.start.provenance import TcpChoice, tcp_of_simulation
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
-from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Emit,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 from testbed.recording.actions import FAILED
+from testbed.recording.deliveries import may_come, missing_text
 from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
-from testbed.scenario import missing_deliveries_text
+from testbed.scenario import expected_deliveries
 from testbed.topology import find_likely_mistakes
 from testbed.topology.model import ActionKind, CongestionControl, Emulator, NodeKind, Topology
+
+if TYPE_CHECKING:
+    from testbed.backends.simulated.play import PlayResult
 
 STAGE = "simulating"
 SHOWN_AFTER_S = 2.0  # a shorter simulation shows no progress bar
@@ -139,9 +156,18 @@ def _simulate(
     for each in played.actions:
         if reason := each["details"].get(FAILED):
             emit(Warned(f"{each['action']} of {few(each['targets'])}: {reason}"))
-    if not played.settled:
-        settle_s = topology.scenario.settle_s
-        emit(Warned(missing_deliveries_text(played.expected, played.received, settle_s)))
+    if played.received < expected_deliveries(topology, played.timeline).total():
+        _explain_missing(run, topology, played, emit)
+
+
+def _explain_missing(run: RunPlace, topology: Topology, played: "PlayResult", emit: Emit) -> None:
+    """Say which deliveries are missing, as the report counts them."""
+    found = deliveries_in(run, topology, since_ns=0)
+    if found is not None and found.missing:
+        coming = may_come(found, played.under_way, played.gone)
+        record_under_way(run, coming)
+        text = missing_text(found, coming, topology.scenario.settle_s)
+        emit(Note(text) if played.settled else Warned(text))
 
 
 class Bar:

@@ -67,6 +67,7 @@ class NodeStatus:
     published: int = 0
     received: int = 0
     queued: int = 0
+    under_way: int = 0  # bytes on one link, the most, that the peer has not acknowledged
     playing: int = 0
     peers: tuple[str, ...] = ()
 
@@ -172,6 +173,7 @@ def _status_of(node: Node, answer: Mapping[str, Any] | None) -> NodeStatus:
     if answer is None:
         return NodeStatus(*known, "silent")
     counts = {key: answer[key] for key in ("published", "received", "queued", "playing")}
+    counts["under_way"] = answer.get("under_way", 0)
     return NodeStatus(
         *known, answer["state"], answer["ready"], peers=tuple(answer["peers"]), **counts
     )

@@ -10,7 +10,7 @@ from collections import deque
 from enum import StrEnum
 from random import Random
 
-from testbed.topology.model import Shape
+from testbed.topology.model import Emulator, Shape
 
 SECOND = 10**9
 
@@ -101,6 +101,21 @@ def queue_bytes(shape: Shape, mtu: int) -> int:
     if shape.rate_bps is None:
         return smallest
     return max(smallest, math.ceil(shape.rate_bps / 8 * QUEUE_S))
+
+
+def queue_limit(emulator: str, shape: Shape, mtu: int) -> int | None:
+    """The bytes that may wait in front of the link, as the emulator has them; None: nothing ever waits there.
+
+    A link that none of our emulators serves, such as a board's own, has what was asked for.
+    """
+    if shape.rate_bps is None:
+        return None
+    if emulator not in set(Emulator):
+        return shape.queue_bytes
+    limit = queue_bytes(shape, mtu)
+    if emulator == Emulator.TBF:
+        return max(limit, tbf_burst(shape.rate_bps, mtu, shape.burst_bytes))
+    return limit
 
 
 def tbf_burst(rate_bps: float, mtu: int, asked: int | None = None) -> int:

@@ -10,7 +10,7 @@ import struct
 
 from testbed.links import netlink_messages as m
 from testbed.links.changes import DirectionState
-from testbed.links.model import ETHERNET_HEADER, queue_bytes, tbf_burst
+from testbed.links.model import ETHERNET_HEADER, queue_bytes, queue_limit, tbf_burst
 from testbed.links.netlink import Request
 from testbed.links.requests import CREATE, REPLACE
 from testbed.topology.model import Emulator, Shape
@@ -167,7 +167,8 @@ def shapers(
         return netem(index, name, shape, mtu, seed)
     if emulator is Emulator.TBF and shape.rate_bps is not None:
         burst = tbf_burst(shape.rate_bps, mtu, shape.burst_bytes)
-        return [tbf(index, name, shape.rate_bps, max(queue_bytes(shape, mtu), burst), burst)]
+        limit = queue_limit(emulator, shape, mtu) or burst
+        return [tbf(index, name, shape.rate_bps, limit, burst)]
     return [unshaped(index, name)]
 
 

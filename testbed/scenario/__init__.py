@@ -6,7 +6,7 @@ from testbed.scenario.compile import (
     compile_timeline,
     expected_deliveries,
     expected_with_downtimes,
-    missing_deliveries_text,
+    unreachable_at_the_end,
     without_downtimes,
 )
 from testbed.scenario.model import Publication, TimedAction
@@ -19,6 +19,6 @@ __all__ = [
     "compile_timeline",
     "expected_deliveries",
     "expected_with_downtimes",
-    "missing_deliveries_text",
+    "unreachable_at_the_end",
     "without_downtimes",
 ]

@@ -135,14 +135,6 @@ def expected_deliveries(topology: Topology, timeline: tuple[Publication, ...]) -
     return expected
 
 
-def missing_deliveries_text(expected: int, received: int, settle_s: float) -> str:
-    """The warning about deliveries that did not arrive in time."""
-    return (
-        f"{expected - received} of {expected} deliveries were still missing "
-        f"{settle_s:g} s after the scenario's end; a longer `settle` waits for them"
-    )
-
-
 def _chosen_nodes(event: PublishEvent, chance: str) -> tuple[str, ...]:
     """Choose the share of the event's nodes that publish.
 
@@ -219,6 +211,18 @@ class Downtimes:
         """Whether this node is down at this time."""
         before = [stops for since, stops in self._turns.get(name, ()) if since <= at_ns]
         return bool(before) and before[-1]
+
+
+def unreachable_at_the_end(actions: Iterable[TimedAction]) -> frozenset[str]:
+    """Nodes that are down at the end, or have a link that is cut."""
+    performed = tuple(actions)
+    cut: set[str] = set()
+    for action in performed:
+        if action.kind is ActionKind.CUT:
+            cut |= {*action.nodes}
+        elif action.kind is ActionKind.RESTORE:
+            cut -= {*action.nodes}
+    return Downtimes(performed).down_at_the_end | cut
 
 
 def without_downtimes(

@@ -19,6 +19,7 @@ SHARE_SPARK = frozenset(
         "overlay/test_collection_in_a_lab.py",
         "simulation/test_delay_parts.py",
         "lab/test_events_during_moves.py",
+        "lab/test_missing_deliveries.py",
         "analysis/test_load_spark.py",
         "analysis/test_many_runs.py",
         "simulation/test_overlay_beside_simulated.py",

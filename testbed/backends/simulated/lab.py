@@ -1,7 +1,7 @@
 """A topology as a lab in virtual time: links, nodes, and the routes between them. Pure: it reads and writes nothing."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from itertools import groupby
 
 from nodes.runtime.config import NodeConfig, parse
@@ -199,6 +199,13 @@ class SimulatedLab:
     def not_ready(self) -> list[str]:
         """The nodes that are not connected yet."""
         return [name for name, node in self.nodes.items() if not node.ready]
+
+    def under_way(self, without: Container[str]) -> tuple[int, int]:
+        """Queued messages of all other nodes, and the most bytes on one link that its peer has not acknowledged."""
+        nodes = [node for name, node in self.nodes.items() if node.alive and name not in without]
+        links = [link for node in nodes for link in node.links.values()]
+        queued = sum(link.scheduler.queued.messages for link in links)
+        return queued, max((link.under_way for link in links), default=0)
 
     def stop(self) -> None:
         """End the simulation."""

@@ -12,11 +12,13 @@ from testbed.backends.simulated.loop import SECOND, Timer
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.errors import NodeFailure, TestbedError, few
 from testbed.recording.actions import FAILED, action_entry
+from testbed.recording.deliveries import UnderWay
 from testbed.recording.script import Script, compiled
 from testbed.scenario import (
     Publication,
     TimedAction,
     expected_with_downtimes,
+    unreachable_at_the_end,
     without_downtimes,
 )
 from testbed.scenario.schedule import Schedule
@@ -122,6 +124,8 @@ CONNECT_CHECK_INTERVAL = SECOND // 100  # how often it checks whether all are co
 PAUSE_S = 1  # between the last node's readiness and the scenario
 SLICE_S = 1  # how often the progress is reported
 
+NOTHING = UnderWay()
+
 ReportProgress = Callable[[float], None]  # seconds of the scenario that are over
 
 
@@ -136,6 +140,8 @@ class PlayResult:
     received: int
     actions: tuple[dict[str, Any], ...] = ()  # as they happened
     missed: tuple[str, ...] = ()  # triggers that never came
+    under_way: UnderWay = NOTHING  # at the end
+    gone: frozenset[str] = frozenset()  # nodes that were down, or cut off, at the end
 
     @property
     def settled(self) -> bool:
@@ -158,10 +164,20 @@ def play(lab: SimulatedLab, report: ReportProgress, script: Script | None = None
     _settle(lab, expected)
     end = lab.loop.now
     _hand_over(lab)
+    gone = unreachable_at_the_end(actions)
+    under_way = UnderWay(*lab.under_way(without=gone))
     lab.stop()
     arrived = sum(min(lab.received(name), count) for name, count in expected.items())
     return PlayResult(
-        timeline, start, end, expected.total(), arrived, tuple(player.done), tuple(player.missed)
+        timeline,
+        start,
+        end,
+        expected.total(),
+        arrived,
+        tuple(player.done),
+        tuple(player.missed),
+        under_way,
+        gone,
     )
 
 

@@ -214,6 +214,7 @@ def _line(view: LinkView, direction: str) -> dict[str, Any] | None:
     direction_state = view.now.direction_state(direction)
     return {
         **asdict(direction_state.shape),
+        "queue_limit_bytes": view.queue_limits[direction],
         "cut": direction_state.cut,
         "changed": direction_state.shape != view.configured.direction_state(direction).shape,
         "counts": dict(view.counts.get(direction, {})) or None,

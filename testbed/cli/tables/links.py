@@ -61,8 +61,9 @@ def _values(view: LinkView, direction: str) -> dict[str, str]:
     if view.now is None:
         return {"state": "no link"}
     direction_state = view.now.direction_state(direction)
+    limit = view.queue_limits[direction]
     return {
-        **format_values(asdict(direction_state.shape)),
+        **format_values({**asdict(direction_state.shape), "queue_bytes": limit}),
         "state": state(direction_state, view.configured.direction_state(direction)),
     }
 

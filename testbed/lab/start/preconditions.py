@@ -27,8 +27,9 @@ def refuse_another_lab(
         )
     if Path(known.source) != source.resolve():
         raise NameTaken(
-            f"a lab named {known.name!r} is up already, from {known.source}",
-            f"end it with `testbed down {known.name}`, or give this one another name with --name",
+            f"a lab named {known.name!r} is up already, from {known.source}; "
+            f"`{'deploy' if deploying else 'up'}` brings a lab in line with its own file only",
+            f"`testbed down {known.name}` ends it; --name starts this one beside it under another name",
         )
     if asked not in (None, "auto", known.backend):
         raise InputError(

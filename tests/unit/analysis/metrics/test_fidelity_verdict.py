@@ -60,11 +60,14 @@ def test_each_doubt_of_the_captures_is_a_reason(tmp_path, evidence, expected):
     assert [expected in reason for reason in result["reasons"]] == [True]
 
 
-@pytest.mark.parametrize(("lost", "doubted"), [(0, False), (1, True)])
-def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_is_lost(
-    tmp_path, lost, doubted
+@pytest.mark.parametrize(
+    ("lost", "more", "doubted"),
+    [(0, {}, False), (1, {}, True), (1, {"under_way": 1}, True), (1, {"under_way": 0}, False)],
+)
+def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_may_still_have_come(
+    tmp_path, lost, more, doubted
 ):
-    run = run_with(tmp_path, play={"start_ns": 1, "end_ns": 2, "settled": False})
+    run = run_with(tmp_path, play={"start_ns": 1, "end_ns": 2, "settled": False, **more})
     result = verdict(run, replace(GOOD, lost_deliveries=lost))
     assert ["still under way" in reason for reason in result["reasons"]] == [True] * doubted
 

@@ -66,6 +66,7 @@ def test_every_request_has_an_answer_and_an_invalid_request_a_reason(tmp_path: P
             "published": 0,
             "received": 0,
             "queued": 0,
+            "under_way": 0,
             "peers": [],
             "playing": 0,
             "broker": None,

@@ -130,7 +130,9 @@ def test_the_sentence_on_a_change_names_its_directions_in_brackets(
 
 
 def view(name: str, now: LinkState | None, behind: str | None = None, **counts: int) -> LinkView:
-    return LinkView(name, "mvno-128k", behind, CONFIGURED, now, {"up": counts} if counts else {})
+    limits = {"up": 32_000, "down": None}
+    counted = {"up": counts} if counts else {}
+    return LinkView(name, "mvno-128k", behind, CONFIGURED, now, counted, limits)
 
 
 def shown(*views: LinkView, width: int = 160) -> str:
@@ -165,6 +167,14 @@ def test_a_table_of_links_shows_values_and_what_is_not_as_the_file_says():
     assert row(text, "e", "up") == "e mvno-128k up no link"
     assert "behind" not in text
     assert "forwarded" not in text
+
+
+def test_the_queue_is_the_one_whose_drops_are_counted():
+    default = LinkState(DirectionState(Shape(64e3)), DirectionState(Shape()))
+    one = replace(view("a", default, dropped_queue=3), queue_limits={"up": 24_224, "down": None})
+    text = shown(one)
+    assert row(text, "a", "up") == "a mvno-128k up 64kbit/s - - - 24.224kB changed 3 queue full"
+    assert row(text, "a", "down") == "a mvno-128k down - - - - - as filed"
 
 
 def test_routers_and_counts_have_columns_where_there_are_any():

@@ -135,5 +135,15 @@ def test_a_name_taken_by_another_file_is_refused(place, file, places):
     up(LAB, file, place)
     other = places / "other.yaml"
     other.write_text("name: valley\n")
-    with pytest.raises(NameTaken, match="is up already"):
+    with pytest.raises(NameTaken) as refused:
         up(LAB, other, place)
+    assert refused.value.message == (
+        f"a lab named 'valley' is up already, from {file.resolve()}; "
+        "`up` brings a lab in line with its own file only"
+    )
+    assert refused.value.hint == (
+        "`testbed down valley` ends it; --name starts this one beside it under another name"
+    )
+    other.unlink()
+    other.symlink_to(file)  # the same file by another path
+    assert up(LAB, other, place).source == str(file.resolve())

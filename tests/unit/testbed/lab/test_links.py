@@ -69,6 +69,17 @@ def test_a_change_is_done_journalled_and_put_on_record(file, place):
     )
 
 
+def test_the_queue_that_counts_follows_the_rate_if_none_is_asked_for(file, place):
+    record = up(LAB, file, place)
+    place.backend.emulator = "relay"
+    order = LinkOrder(Action.SET, (UP,), values={"rate_bps": 5e5})
+    change_links(record, ["s-1"], order, ignore, place)
+    one, other, lan = view_links(record, ["s-0", "s-1", "siren"], place)
+    assert one.queue_limits == {"up": 125_000, "down": 250_000}
+    assert other.queue_limits == {"up": 62_500, "down": 250_000}
+    assert lan.queue_limits == {"up": None, "down": None}
+
+
 def test_changes_add_up_and_reset_ends_them_all(file, place):
     record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)

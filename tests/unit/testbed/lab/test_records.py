@@ -46,6 +46,38 @@ def test_a_run_that_does_not_exist_is_answered_with_the_nearest(places):
     assert known.run in caught.value.hint
 
 
+def test_a_folder_that_is_no_run_is_not_looked_for_among_the_runs(places, tmp_path):
+    known = a_run("slope", 0)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(NoSuchRun, match=f"{empty} has no run.json") as caught:
+        find_run(str(empty))
+    assert "testbed run FILE" in caught.value.hint
+    with pytest.raises(NoSuchRun, match=r"has no run\.json") as caught:
+        find_run(str(known.folder.parent))
+    assert str(known.folder) in caught.value.hint
+    with pytest.raises(NoSuchRun, match=r"has no run\.json") as caught:
+        find_run(str(known.logs))
+    assert caught.value.hint == f"it is a part of a run: name {known.folder}"
+    with pytest.raises(NoSuchRun, match="is a file") as caught:
+        find_run(str(known.manifest))
+    assert caught.value.hint == f"it is a part of a run: name {known.folder}"
+
+
+def test_the_folder_of_a_sweep_leads_to_its_runs(places, tmp_path):
+    (tmp_path / "sweep.json").write_text("{}")
+    with pytest.raises(NoSuchRun, match=r"has no run\.json") as caught:
+        find_run(str(tmp_path))
+    assert caught.value.hint == f"it is a sweep: its runs are in {tmp_path / 'runs'}"
+
+
+def test_a_folder_here_with_the_name_of_a_lab_does_not_hide_its_runs(places, tmp_path, monkeypatch):
+    known = a_run("slope", 0)
+    (tmp_path / "slope").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_run("slope") == known
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

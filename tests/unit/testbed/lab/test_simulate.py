@@ -111,6 +111,18 @@ def test_messages_that_do_not_come_in_time_are_a_warning(tmp_path: Path) -> None
     assert not read_manifest(run)["play"]["settled"]
 
 
+def test_what_a_cut_link_keeps_back_is_lost_and_no_longer_settle_is_advised(tmp_path: Path) -> None:
+    file = tmp_path / "cut.yaml"
+    events = "  events:\n    - {at: 0s, cut: {nodes: siren}}\n"
+    file.write_text(MINIMAL.read_text().replace("  events:\n", events, 1))
+    emitted: list[Event] = []
+    run = simulate(load(file), file, emitted.append)
+    (text,) = (event.text for event in emitted if isinstance(event, Warned))
+    assert "are lost: the report says where" in text
+    assert "settle" not in text
+    assert read_manifest(run)["play"]["under_way"] == 0
+
+
 def test_a_bar_is_shown_after_two_seconds() -> None:
     emitted: list[Event] = []
     now = 100.0

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 from testbed.links.changes import LinkState, apply_order, configured_links
 from testbed.links.scenario_orders import link_orders
-from testbed.scenario import TimedAction, compile_actions, compile_timeline
+from testbed.scenario import (
+    TimedAction,
+    compile_actions,
+    compile_timeline,
+    unreachable_at_the_end,
+)
 from testbed.scenario.model import ONLY
 from testbed.topology.model import (
     ActionEvent,
@@ -179,3 +184,14 @@ def test_a_share_publishes_and_another_node_changes_little():
     ]
     assert len(publishers[0]) == 5
     assert len(publishers[0] ^ publishers[1]) <= 2
+
+
+def test_nodes_that_stay_down_or_cut_off_are_unreachable_at_the_end() -> None:
+    actions = timed_actions(
+        ActionEvent(1.0, ActionKind.CUT, ("s-0", "s-1")),
+        ActionEvent(2.0, ActionKind.CRASH, ("s-2", "s-3")),
+        ActionEvent(3.0, ActionKind.RESTORE, ("s-0",)),
+        ActionEvent(4.0, ActionKind.START, ("s-2",)),
+        ActionEvent(5.0, ActionKind.CUT, ("s-4",), for_s=1.0),
+    )
+    assert unreachable_at_the_end(actions) == {"s-1", "s-3"}
