@@ -1,7 +1,7 @@
 """The analysis as a job of `spark-submit`, on a cluster that has only Spark with numpy and pyarrow.
 
     spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py packets PATH... [--to FOLDER]
-    spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py analyze RUN
+    spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py analyze RUN [--strict]
 
 Prints one JSON document. Exit codes as those of `testbed packets` and `testbed analyze`.
 """
@@ -9,6 +9,7 @@ Prints one JSON document. Exit codes as those of `testbed packets` and `testbed 
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from analysis.spark.session import prepare
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FAILED, WARNED = 1, 3
+FAILED, IN_PART = 1, 3
 
 
 def main() -> int:
@@ -32,7 +33,9 @@ def main() -> int:
     packets = jobs.add_parser("packets", help="count packets, and write them as Parquet")
     packets.add_argument("paths", nargs="+", metavar="PATH")
     packets.add_argument("--to", type=Path, default=None, metavar="FOLDER.parquet")
-    jobs.add_parser("analyze", help="measure a run").add_argument("run", type=Path, metavar="RUN")
+    analyze = jobs.add_parser("analyze", help="measure a run")
+    analyze.add_argument("run", type=Path, metavar="RUN")
+    analyze.add_argument("--strict", action="store_true", help="exit code 3 also after warnings")
     asked = parser.parse_args()
 
     from pyspark.sql import SparkSession
@@ -62,9 +65,17 @@ def _packets(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str
     if asked.to is not None and asked.to.exists():
         raise AnalysisError(f"{asked.to} exists already", "name another, or remove it first.")
     document = count_packets(spark, find_files(asked.paths), asked.to, lambda *_: None)
-    return document, WARNED if document["problems"] else 0
+    return document, IN_PART if document["problems"] else 0
 
 
 def _run(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
     summary = measure(spark, read_run(asked.run.resolve()))
-    return summary, 0 if summary["fidelity"]["ok"] else WARNED
+    warnings = summary["fidelity"]["reasons"]
+    return {**summary, "warnings": warnings, "incomplete": []}, exit_code(summary, asked.strict)
+
+
+def exit_code(summary: Mapping[str, Any], strict: bool) -> int:
+    """That of `testbed analyze`: expectations that do not hold go before warnings."""
+    if not all(verdict["ok"] for verdict in summary["expectations"]):
+        return FAILED
+    return IN_PART if strict and not summary["fidelity"]["ok"] else 0

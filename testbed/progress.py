@@ -37,12 +37,19 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning; the exit code becomes 3."""
+    """A doubt that the user may accept; the exit code stays 0, and is 3 with `--strict`."""
 
     text: str
 
 
-Event = StageStarted | StageAdvanced | StageEnded | Note | Warned
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A part of what the command was asked for that it did not do; the exit code becomes 3."""
+
+    text: str
+
+
+Event = StageStarted | StageAdvanced | StageEnded | Note | Warned | Incomplete
 Emit = Callable[[Event], None]
 
 

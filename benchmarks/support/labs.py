@@ -17,7 +17,6 @@ from testbed.keeper.processes import end_marked
 from testbed.places import LabPlace, RunPlace
 from testbed.records import read_manifest
 
-WARNED = 3  # done, with a warning
 # The peer of the netns backend can only limit rates here, so do both.
 RATE_ONLY = "128kbit/s"
 _STAR = """\
@@ -98,12 +97,12 @@ class BenchmarkLab:
     def command(self, *arguments: str) -> float:
         """Seconds that a command of the testbed took."""
         argv = [sys.executable, "-m", "testbed", *arguments]
-        return timed(argv, self._environment, self.folder, codes=(0, WARNED))
+        return timed(argv, self._environment, self.folder)
 
     def answer(self, *arguments: str) -> dict[str, Any]:
         """The --json document of a testbed command."""
         argv = [sys.executable, "-m", "testbed", *arguments, "--json"]
-        output = finished(argv, self._environment, self.folder, codes=(0, WARNED)).stdout
+        output = finished(argv, self._environment, self.folder).stdout
         document: dict[str, Any] = json.loads(output)
         return document
 

@@ -72,6 +72,14 @@ AsJson = Annotated[
         help="Print one JSON document on stdout, all else on stderr.",
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        envvar="TESTBED_STRICT",
+        help="Exit code 3 also after warnings that are otherwise accepted, e.g. of a busy machine.",
+    ),
+]
 Calibrate = Annotated[
     bool,
     typer.Option(

@@ -1,6 +1,6 @@
 """The output of one command: progress and errors on stderr, the result on stdout, the exit code at the end.
 
-    0 done · 1 failed · 2 wrong input · 3 done with warnings · 130 interrupted
+    0 done · 1 failed · 2 wrong input · 3 done in part (with --strict also: with warnings) · 130 interrupted
 
 With `--json` stdout gets exactly one JSON document, also when the command fails: {"error": {...}}.
 """
@@ -32,26 +32,39 @@ from rich.table import Table
 from rich.text import Text
 
 from testbed.errors import INTERRUPTED, NodeFailure, TestbedError
-from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Event,
+    Incomplete,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 from testbed.topology import TopologyErrors
 
-WARNED = 3
+IN_PART = 3
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
 PROGRESS_INTERVAL_S = 10.0  # between two lines of progress without a terminal
 PIPED_WIDTH = 120  # columns of tables in a pipe or file
 
 
 class Terminal:
-    """Use as `with Terminal(as_json) as terminal:`; pass `terminal.emit` to the function that does the work."""
+    """Use as `with Terminal(as_json, strict) as terminal:`; pass `terminal.emit` to the function that does the work.
 
-    def __init__(self, as_json: bool = False) -> None:
-        self._as_json = as_json
+    `strict`: whether warnings make the exit code 3; None for a command that has no `--strict`, as it never warns.
+    """
+
+    def __init__(self, as_json: bool = False, strict: bool | None = None) -> None:
+        self._as_json, self._strict = as_json, strict
         self._out = Console(highlight=False)
         if not self._out.is_terminal and "COLUMNS" not in os.environ:
             self._out.width = PIPED_WIDTH
         self._err = Console(stderr=True, highlight=False)
         self._stages: dict[str, TaskID] = {}
         self._warnings: list[str] = []
+        self._incomplete: list[str] = []
+        self._document: Any = None  # printed at the end, with all warnings
         self._printed_at = 0.0
         self.if_interrupted = "interrupted"
         self.so_far: dict[str, Any] = {}  # further keys of the document of a failing command
@@ -83,10 +96,16 @@ class Terminal:
                 self._err.print(text, markup=False, soft_wrap=not self._err.is_terminal)
             case Warned(text):
                 self._warnings.append(text)
-                words = f"[yellow]warning:[/] {escape(text)}"
-                self._err.print(words, soft_wrap=not self._err.is_terminal)
+                self._print_doubt("warning", text)
+            case Incomplete(text):
+                self._incomplete.append(text)
+                self._print_doubt("incomplete", text)
             case _:
                 pass
+
+    def _print_doubt(self, kind: str, text: str) -> None:
+        words = f"[yellow]{kind}:[/] {escape(text)}"
+        self._err.print(words, soft_wrap=not self._err.is_terminal)
 
     def _print_progress(self, stage: str, how_far: str) -> None:
         """Print a line now and then where there are no progress bars."""
@@ -110,8 +129,18 @@ class Terminal:
                 self._out.print(result, soft_wrap=isinstance(result, str | Text))
 
     def document(self, document: Any) -> None:
-        """Print the result for programs; only with --json."""
-        if self._as_json:
+        """The result for programs; only with --json. It is printed at the end, with all warnings of the command."""
+        self._document = document
+
+    def _print_document(self) -> None:
+        """That of a command which may warn lists the warnings, if it has no such list of its own."""
+        document = self._document
+        if self._strict is not None and isinstance(document, dict):
+            lists = {"warnings": self._warnings, "incomplete": self._incomplete}
+            document = document | {
+                key: texts for key, texts in lists.items() if key not in document
+            }
+        if self._as_json and document is not None:
             typer.echo(json.dumps(document, indent=2))
 
     def line(self, document: Any) -> None:
@@ -158,17 +187,21 @@ class Terminal:
             self._fail(f"{error.strerror or error}{where}", "", 1)
         if isinstance(error, KeyboardInterrupt):
             self._fail(self.if_interrupted, "", INTERRUPTED)
-        if error is None and self._warnings:
-            raise typer.Exit(WARNED)
+        self._print_document()
+        if error is None and (self._incomplete or (self._strict and self._warnings)):
+            raise typer.Exit(IN_PART)
 
     def _fail_file(self, errors: TopologyErrors) -> None:
         self.document({"valid": False, "errors": errors.as_json(), "warnings": []})
+        self._print_document()
         self._err.print(str(errors), markup=False, soft_wrap=True)
         raise typer.Exit(errors.exit_code)
 
     def _fail(self, message: str, hint: str, code: int) -> None:
         document = {"message": message, "hint": hint, "exit_code": code}
-        self.document({**self.so_far, "error": document})
+        known = self._document if isinstance(self._document, dict) else {}
+        self.document({**known, **self.so_far, "error": document})
+        self._print_document()
         self._err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
         if hint:
             self._err.print(f"  [bold]→[/] {escape(hint)}", soft_wrap=True)

@@ -28,7 +28,7 @@ from testbed.lab.preparation import (
 )
 from testbed.lab.run_record import clock_offsets
 from testbed.places import LabPlace
-from testbed.progress import Emit, Warned, ignore
+from testbed.progress import Emit, Incomplete, Warned, ignore
 from testbed.recording.actions import ACTIONS, FAILED, action_entry
 from testbed.records import LabRecord, extend_manifest
 from testbed.scenario import Downtimes, Publication, TimedAction
@@ -179,7 +179,7 @@ class Actions:
         for one in started:
             failed = [one.more[FAILED]] if FAILED in one.more else []
             for text in [*one.warnings, *failed]:
-                self._emit(Warned(f"{one.action.kind} of {few(one.action.nodes)}: {text}"))
+                self._emit(Incomplete(f"{one.action.kind} of {few(one.action.nodes)}: {text}"))
             done.append(action_entry(one.action, start_ns, one.t_ns, **one.more))
             if not failed:
                 self._hand_out_remaining(one.action, start_ns)
@@ -203,7 +203,7 @@ class Actions:
             ended = self._preparation.commands.ended(now_ns, over=over)
         except TestbedError as error:
             if over or not self._warned_of_commands:
-                self._emit(Warned(f"how commands inside nodes ended: {error.message}"))
+                self._emit(Incomplete(f"how commands inside nodes ended: {error.message}"))
             self._warned_of_commands = True
             return
         self._perform_all(ended, start_ns)
@@ -234,7 +234,7 @@ class Actions:
                 clock_offsets(self._record.run_place),
             )
         except TestbedError as error:
-            self._emit(Warned(f"a triggered publication: {error.message}"))
+            self._emit(Incomplete(f"a triggered publication: {error.message}"))
         with self._record.run_place.planned.open("a") as file:
             file.writelines(json.dumps(asdict(publication)) + "\n" for publication in more)
 
@@ -250,7 +250,7 @@ class Actions:
                 links += outcome.links
             except TestbedError as error:
                 more = {FAILED: error.message}
-                self._emit(Warned(f"{action.kind} of {few(action.nodes)}: {error.message}"))
+                self._emit(Incomplete(f"{action.kind} of {few(action.nodes)}: {error.message}"))
             done.append(action_entry(action, start_ns, time.time_ns(), **more))
         extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
@@ -278,7 +278,7 @@ class Actions:
                 hand_out(self._place, part, start_ns, clock_offsets(self._record.run_place))
             except TestbedError as error:  # the node did not start, or has ended again
                 self.skipped.update(part)
-                self._emit(Warned(f"remaining publications of {node}: {error.message}"))
+                self._emit(Incomplete(f"remaining publications of {node}: {error.message}"))
 
 
 def hand_out(

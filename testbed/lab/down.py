@@ -15,7 +15,15 @@ from testbed.lab.journal import Journal
 from testbed.lab.run_record import record_publications
 from testbed.lab.status import NO_KEEPER, problems
 from testbed.places import LabPlace
-from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Emit,
+    Incomplete,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 from testbed.records import (
     UNFINISHED,
     LabRecord,
@@ -48,7 +56,11 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
             try:
                 _finish_run(place, record, emit, make)
             except OBSTACLES as error:
-                emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
+                emit(
+                    Incomplete(
+                        f"the lab did not end in order ({error}); it is removed all the same"
+                    )
+                )
         if record is not None and has_boards(record.backend):
             _clear_boards(place, record, emit)
         removed = remove_lab(place, record.backend if record else None)
@@ -70,7 +82,7 @@ def _clear_boards(place: LabPlace, record: LabRecord, emit: Emit) -> None:
     except OBSTACLES as error:
         left = [f"the boards were not cleared: {error}"]
     for sentence in left:
-        emit(Warned(sentence))
+        emit(Incomplete(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +140,7 @@ def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
     known = read_manifest(record.run_place).get("capture") or {}
     update_manifest(record.run_place, capture={**known, **captured})
     if trouble:
-        emit(Warned(f"{NOT_COMPLETE}: {trouble}"))
+        emit(Incomplete(f"{NOT_COMPLETE}: {trouble}"))
     record_publications(record.run_place)
 
 
@@ -151,7 +163,7 @@ def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
         except TestbedError as error:
             obstacles[str(error)] = None
     for obstacle in obstacles:
-        emit(Warned(f"the nodes did not end in order: {obstacle}"))
+        emit(Incomplete(f"the nodes did not end in order: {obstacle}"))
     emit(StageEnded(STAGE))
 
 
@@ -168,6 +180,6 @@ def _complete_manifest(backend: Backend, record: LabRecord, emit: Emit) -> None:
     )
     extend_manifest(run, warnings=problems)
     for text in problems:
-        emit(Warned(text))
+        emit(Incomplete(text))
     if dropped := sum(link["dropped"] for link in captured.values()):
         emit(Warned(f"the captures lost {dropped} packets; the report says where"))

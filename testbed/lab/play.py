@@ -28,6 +28,7 @@ from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, problem
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import (
     Emit,
+    Incomplete,
     Note,
     StageAdvanced,
     StageEnded,
@@ -109,7 +110,7 @@ def _warn_of_failures(record: LabRecord, schedule: Schedule, emit: Emit) -> None
     ]
     texts = [f"while the scenario was played: {sentence}" for sentence in sentences]
     for text in texts:
-        emit(Warned(text))
+        emit(Incomplete(text))
     if texts:
         extend_manifest(record.run_place, warnings=texts)
 

@@ -24,6 +24,7 @@ from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
 from testbed.progress import (
     Emit,
+    Incomplete,
     Note,
     StageAdvanced,
     StageEnded,
@@ -155,7 +156,7 @@ def _simulate(
         emit(Warned(sentence))
     for each in played.actions:
         if reason := each["details"].get(FAILED):
-            emit(Warned(f"{each['action']} of {few(each['targets'])}: {reason}"))
+            emit(Incomplete(f"{each['action']} of {few(each['targets'])}: {reason}"))
     if played.received < expected_deliveries(topology, played.timeline).total():
         _explain_missing(run, topology, played, emit)
 

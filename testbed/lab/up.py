@@ -37,7 +37,15 @@ from testbed.lab.start.provenance import tcp_of_lab
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Step, StepKind, plan_up
-from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Emit,
+    Incomplete,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 from testbed.records import (
     UNFINISHED,
     LabRecord,
@@ -313,7 +321,7 @@ def _undo_start(up_request: UpRequest, backend: Backend, run: RunPlace) -> None:
     try:
         backend.destroy()
     except TestbedError as error:
-        up_request.emit(Warned(f"{error.message}; {error.hint}"))
+        up_request.emit(Incomplete(f"{error.message}; {error.hint}"))
         return
     remove_lab_folder(up_request.place)
     shutil.rmtree(run.folder, ignore_errors=True)
@@ -350,7 +358,7 @@ def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
         try:
             backend.remove(made, lambda _: None)
         except TestbedError as error:
-            up_request.emit(Warned(f"{few(made)} could not be taken back: {error.message}"))
+            up_request.emit(Incomplete(f"{few(made)} could not be taken back: {error.message}"))
         raise
     finally:
         with suppress(TestbedError):

@@ -19,7 +19,7 @@ from testbed.lab.simulate import simulate
 from testbed.lab.up import bring_up
 from testbed.limits import raise_open_files
 from testbed.places import RunPlace
-from testbed.progress import Event, Warned
+from testbed.progress import Event, Incomplete, Warned
 from testbed.records import lab_names
 from testbed.sweeps.folder import digest_of
 from testbed.syscalls import end_with_parent
@@ -46,7 +46,7 @@ def answer(task: dict[str, Any]) -> dict[str, Any]:
     warnings: list[str] = []
 
     def emit(event: Event) -> None:
-        if isinstance(event, Warned):
+        if isinstance(event, Warned | Incomplete):
             warnings.append(event.text)
 
     begun = time.monotonic()

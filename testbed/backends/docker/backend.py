@@ -37,7 +37,7 @@ from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.processes import STOP_GRACE_S
 from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace
-from testbed.progress import Emit, Warned
+from testbed.progress import Emit, Incomplete
 from testbed.topology.model import Node, Topology
 
 # The description of a node's container, for the engine. Pure.
@@ -267,7 +267,7 @@ class DockerBackend(LocalBackend):
         try:
             save_output(external, self._run)
         except (TestbedError, OSError) as error:
-            self._emit(Warned(f"the output of {external.node} could not be saved: {error}"))
+            self._emit(Incomplete(f"the output of {external.node} could not be saved: {error}"))
 
     def _started(self, created: frozenset[str]) -> frozenset[str]:
         externals = {node.name for node in self._topology.nodes if node.external}

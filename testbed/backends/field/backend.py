@@ -24,7 +24,7 @@ from testbed.errors import NodeFailure, TestbedError, few
 from testbed.links.changes import DirectionState, LinkState
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Fingerprints
-from testbed.progress import Emit, Warned
+from testbed.progress import Emit, Incomplete
 from testbed.topology.model import Node, Topology
 
 NAME = "boards"
@@ -273,7 +273,7 @@ class BoardsBackend:
             self._lab, self._run, self.deployment, self._emit, discard=True
         )
         for sentence in left:
-            self._emit(Warned(sentence))
+            self._emit(Incomplete(sentence))
         return removed + end_marked(self._lab)
 
     def _boards(self, nodes: Sequence[Node]) -> list[Board]:

@@ -18,12 +18,20 @@ from testbed.cli.measurement import (
     warn_of_fidelity,
     write_run_report,
 )
-from testbed.cli.options import HERE, AsJson, chosen_master
+from testbed.cli.options import HERE, AsJson, Strict, chosen_master
 from testbed.cli.tables.summary import batch_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.places import RunPlace
-from testbed.progress import Emit, Event, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Emit,
+    Event,
+    Incomplete,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 from testbed.records import find_run
 from testbed.topology.units import parse_duration
 
@@ -76,6 +84,7 @@ def analyze(
     expect: Expected = None,
     to: Target = None,
     master: Master = HERE,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Turn the captures of runs into hops, overhead and delay (metrics/*.parquet) with Spark.
@@ -83,7 +92,7 @@ def analyze(
     Runs of the same lab and methods are trials of one experiment: their numbers get intervals. A run that cannot be
     measured does not keep the others from it; the exit code is 1 then.
     """
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         due = dict(read_deadline(text) for text in deadline or ())
         expected = read_expected(expect)
         refuse_target(to)
@@ -207,6 +216,8 @@ def _of_run(name: str, emit: Emit) -> Emit:
                 emit(StageEnded(f"{name}: {stage}"))
             case Warned(text) if name:
                 emit(Warned(f"{name}: {text}"))
+            case Incomplete(text) if name:
+                emit(Incomplete(f"{name}: {text}"))
             case _:
                 emit(event)
 

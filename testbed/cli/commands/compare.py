@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.cli.measurement import analyze_run, stages
-from testbed.cli.options import AsJson
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
@@ -60,7 +60,11 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    runs: Runs, limit: Limits = None, worse_than: WorseThan = None, as_json: AsJson = False
+    runs: Runs,
+    limit: Limits = None,
+    worse_than: WorseThan = None,
+    strict: Strict = False,
+    as_json: AsJson = False,
 ) -> None:
     """Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.
 
@@ -69,7 +73,7 @@ def compare(
     Runs of the same scenario and seed (a simulated and a real one, say, or two overlays) are also compared message by
     message.
     """
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         limits = [read_limit(one) for one in limit or ()]
         asked = [read_worse(one) for one in worse_than or ()]
         sides = distinct(runs)

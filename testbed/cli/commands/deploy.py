@@ -15,6 +15,7 @@ from testbed.cli.options import (
     NewName,
     Overrides,
     ScenarioFile,
+    Strict,
     TopologyFile,
 )
 from testbed.cli.terminal import Terminal
@@ -24,7 +25,7 @@ from testbed.lab.down import NOT_COMPLETE
 from testbed.lab.links import PATIENCE_S
 from testbed.lab.status import lab_status
 from testbed.places import LabPlace, RunPlace
-from testbed.progress import StageEnded, StageStarted, Warned
+from testbed.progress import Incomplete, StageEnded, StageStarted
 from testbed.records import (
     find_lab,
     find_run,
@@ -79,10 +80,11 @@ def deploy_lab(
     scenario: ScenarioFile = None,
     overrides: Overrides = None,
     backend: BackendName = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Bring the nodes with `place: boards` to Raspberry Pis, start the others here, and connect them all."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         deployment = plan_deployment(topology, boards)
@@ -186,7 +188,7 @@ def collect(
             table.add_row(board["host"], node, board["collected"], packets, board["missing"])
         terminal.show(table)
         if missing:
-            terminal.emit(Warned(missing))
+            terminal.emit(Incomplete(missing))
 
 
 def _collect_later(

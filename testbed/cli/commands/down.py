@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.options import AsJson
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NoSuchRun, TestbedError
 from testbed.lab.down import Ended, bring_all_down, bring_down
 from testbed.places import state_root
-from testbed.progress import Note, Warned
+from testbed.progress import Incomplete, Note
 from testbed.records import find_run, lab_names
 
 EPILOG = "Example: testbed down demo; testbed down --all; testbed down --orphans"
@@ -50,10 +50,11 @@ def down(
         bool,
         typer.Option("--discard", help="With -i: also delete files that were never collected."),
     ] = False,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """End a lab and remove everything it made. Run folders with captures and logs stay."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         if (name is not None) + every + orphans != 1:
             raise InputError(
                 "`down` takes one of: a lab's name, --all, --orphans",
@@ -97,7 +98,7 @@ def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> 
         )
     terminal.show(*(f"removed: {sentence}" for sentence in removed))
     for host, why in {**left, **kept}.items():
-        terminal.emit(Warned(f"board {host} was not cleared ({why})"))
+        terminal.emit(Incomplete(f"board {host} was not cleared ({why})"))
 
 
 def _uncollected(name: str, hosts: Iterable[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from testbed.cli.measurement import stages
 from testbed.cli.options import HERE, AsJson, chosen_master
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
-from testbed.progress import Warned
+from testbed.progress import Incomplete
 
 SHOWN = 20  # problems in the table; --json has them all
 
@@ -66,7 +66,7 @@ def packets(
             lost = sum(problem["bytes"] for problem in document["problems"])
             where = len({problem["path"] for problem in document["problems"]})
             terminal.emit(
-                Warned(f"{lost} bytes in {count} places of {where} files could not be read")
+                Incomplete(f"{lost} bytes in {count} places of {where} files could not be read")
             )
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
-from testbed.progress import Note, Warned
+from testbed.progress import Incomplete, Note
 from testbed.topology.diagnostics.hints import did_you_mean
 from testbed.topology.schema.sections import PLATFORMS
 
@@ -133,7 +133,7 @@ def remove(names: Names = None, old: OnlyOld = False, as_json: AsJson = False) -
             terminal.show(f"removed {image.name} ({image.platform}, {_size(image.size)})")
         for image in kept:
             users = ", ".join(image.used_by) or "a container"
-            terminal.emit(Warned(f"{image.name} is in use by {users}, and stays"))
+            terminal.emit(Incomplete(f"{image.name} is in use by {users}, and stays"))
         if not removed and not kept:
             terminal.show("nothing to remove")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from testbed.cli.options import AsJson
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.tables.links import links_table
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, few
@@ -235,13 +235,15 @@ def stop(arguments: NodeSelectors, as_json: AsJson = False) -> None:
     _order_nodes(arguments, ActionKind.STOP, as_json)
 
 
-def start(arguments: NodeSelectors, as_json: AsJson = False) -> None:
+def start(arguments: NodeSelectors, strict: Strict = False, as_json: AsJson = False) -> None:
     """Start a node that has crashed or was stopped."""
-    _order_nodes(arguments, ActionKind.START, as_json)
+    _order_nodes(arguments, ActionKind.START, as_json, strict)
 
 
-def _order_nodes(arguments: Sequence[str], kind: ActionKind, as_json: bool) -> None:
-    with Terminal(as_json) as terminal:
+def _order_nodes(
+    arguments: Sequence[str], kind: ActionKind, as_json: bool, strict: bool | None = None
+) -> None:
+    with Terminal(as_json, strict) as terminal:
         record, selectors = lab_and_selectors(arguments)
         names = order_nodes(record, selectors, kind, terminal.emit)
         terminal.document({"lab": record.name, "action": kind.value, "nodes": names})

@@ -10,6 +10,7 @@ from testbed.cli.options import (
     LabName,
     ScenarioFile,
     Speed,
+    Strict,
 )
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
@@ -31,10 +32,11 @@ def play_scenario(
     name: LabName = None,
     scenario: ScenarioFile = None,
     speed: Speed = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Play the topology's scenario, or one from a file, on a lab that is up."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         record = find_lab(name)
         if scenario is not None:
             replace_scenario(record, scenario)
@@ -64,10 +66,11 @@ def inject_message(
         list[str] | None,
         typer.Option(metavar="NAME=NUMBER", help="A value of the lab's space; several times."),
     ] = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a sensor publish one message now, at its place."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         record = find_lab(name)
         try:
             payload = parse_size(size)

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from testbed.cli.measurement import analyze_run, stages
-from testbed.cli.options import AsJson
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json
@@ -38,6 +38,7 @@ def query(
     runs: Runs = None,
     most: Most = 1000,
     as_csv: AsCsv = False,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Query the metrics of one or several runs in Spark SQL.
@@ -45,7 +46,7 @@ def query(
     Tables are those of metrics/ (deliveries, delay, hops, links, messages, ...). Each row also has run, lab, backend,
     overlay, delivery and seed. Runs that were not analysed yet are, first.
     """
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         answer = _ask(sql, runs, most, terminal)
         terminal.document(answer)
         if as_csv and not as_json:

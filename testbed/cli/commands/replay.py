@@ -21,7 +21,7 @@ from testbed.cli.commands.compare import (
     refuse_unjudged,
 )
 from testbed.cli.measurement import analyze_run, warn_of_fidelity, write_run_report
-from testbed.cli.options import AsJson, Overrides, RunName
+from testbed.cli.options import AsJson, Overrides, RunName, Strict
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.tables.summary import summary_tables
 from testbed.cli.terminal import Terminal
@@ -29,7 +29,7 @@ from testbed.errors import InputError
 from testbed.jsonfiles import read_json
 from testbed.lab.replay import Replay, play_again, replay_difference, replay_of
 from testbed.places import RunPlace
-from testbed.progress import Note, StageEnded, StageStarted, Warned
+from testbed.progress import Incomplete, Note, StageEnded, StageStarted
 from testbed.recording.difference import Difference
 from testbed.recording.from_capture import read_priorities, script_from_capture
 from testbed.records import find_run, read_manifest
@@ -72,7 +72,7 @@ def captured_replay(
         terminal.emit(Note(note))
     if found.incomplete:
         terminal.emit(
-            Warned(f"{found.incomplete} messages are left out: no capture has all of them")
+            Incomplete(f"{found.incomplete} messages are left out: no capture has all of them")
         )
     scenario = Scenario(duration_s=script.lasts_s, settle_s=topology.scenario.settle_s)
     about = {
@@ -152,13 +152,14 @@ def replay(
     priority: Priority = None,
     limit: Limits = None,
     worse_than: WorseThan = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Play a run's publications and faults again, from its folder alone, and compare; or the messages of captures.
 
     Exit code 1 if other messages were published than the first time, or at other times, or if a limit is exceeded.
     """
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         limits = [read_limit(one) for one in limit or ()]
         asked = [read_worse(one) for one in worse_than or ()]
         within_ns = _nanoseconds(within)

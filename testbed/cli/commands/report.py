@@ -16,6 +16,7 @@ from testbed.cli.measurement import (
 from testbed.cli.options import (
     AsJson,
     RunName,
+    Strict,
 )
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
@@ -38,10 +39,11 @@ def report(
         Path | None,
         typer.Option("--to", help="Folder for --figures; else `figures` in the run's folder."),
     ] = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Write report.html of a run; analyses it first if that was not done yet."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
         place = find_run(name)

@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.options import AsJson
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.papers import PAPERS, Asked, Reproduction, refuse_strange_options
+from testbed.cli.papers.base import failed_checks
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
-from testbed.progress import Warned
+from testbed.progress import Incomplete, Warned
 from testbed.records import did_you_mean, new_run
 
 PaperName = Annotated[
@@ -61,10 +62,11 @@ def reproduce(
     master: Master = None,
     trials: Trials = None,
     again: Again = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a paper's experiments and set its numbers beside ours."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         known, asked = find_paper(paper), Asked(quick, backend, master, trials)
         refuse_strange_options(known, asked, again is not None)
         if again is None:
@@ -77,6 +79,8 @@ def reproduce(
         terminal.show(*known.tables(result), f"report: {folder / 'report.html'}")
         for warning in known.warnings(result):
             terminal.emit(Warned(warning))
+        for failed in failed_checks(result):
+            terminal.emit(Incomplete(failed))
 
 
 def find_paper(name: str) -> Reproduction:

@@ -19,6 +19,7 @@ from testbed.cli.options import (
     RunBackendName,
     ScenarioFile,
     Speed,
+    Strict,
     TopologyFile,
 )
 from testbed.cli.terminal import Terminal
@@ -55,10 +56,11 @@ def run(
     backend: RunBackendName = None,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Do it all: up, play, down, analyze, report."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
         if backend == SIMULATED:
@@ -101,10 +103,11 @@ def simulate_file(
     service_time: Annotated[
         str, typer.Option(help="The processor time of a node for one message.")
     ] = DURATION.write(SERVICE_S),
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole scenario in virtual time: the nodes' own algorithms on computed links, the same each time."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         try:
             service_s = parse_duration(service_time)

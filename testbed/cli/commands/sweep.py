@@ -16,7 +16,7 @@ from rich.table import Table
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import choose_backend, known_backend
 from testbed.cli.measurement import stages
-from testbed.cli.options import AsJson, NewName, ScenarioFile, TopologyFile
+from testbed.cli.options import AsJson, NewName, ScenarioFile, Strict, TopologyFile
 from testbed.cli.tables.summary import seconds
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
@@ -308,6 +308,7 @@ def sweep(
     jobs: Jobs = None,
     to: Target = None,
     dry_run: DryRun = False,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a file with all combinations of some values, each several times with other seeds; one report on all.
@@ -315,7 +316,7 @@ def sweep(
     Cells that are done are not done again: after an interrupt, the same command goes on. A cell that fails is
     recorded, and the others go on; the exit code is 1 then.
     """
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         known_backend(None if backend == SIMULATED else backend)
         texts = text_of(file), None if scenario is None else text_of(scenario)
         wanted = _wanted(file, values or [], trials, seed, name, scenario, backend)

@@ -15,6 +15,7 @@ from testbed.cli.options import (
     NewName,
     Overrides,
     ScenarioFile,
+    Strict,
     TopologyFile,
 )
 from testbed.cli.tables.links import calibration_table
@@ -40,10 +41,11 @@ def up(
     ] = False,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         thorough_s = calibrate_seconds if calibrate else None

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from testbed.cli.options import AsJson, Overrides, ScenarioFile
+from testbed.cli.options import AsJson, Overrides, ScenarioFile, Strict
 from testbed.cli.terminal import Terminal
 from testbed.progress import Warned
 from testbed.scenario import compile_timeline
@@ -23,10 +23,11 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Topology files.")],
     scenario: ScenarioFile = None,
     overrides: Overrides = None,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Check topology files and scenarios; all problems at once, with line and column, and likely mistakes."""
-    with Terminal(as_json) as terminal:
+    with Terminal(as_json, strict) as terminal:
         problems: list[dict[str, Any]] = []
         warnings: list[dict[str, Any]] = []
         for file in files:

@@ -39,7 +39,7 @@ class Reproduction:
     anew: Callable[[Asked, Path, Terminal], Result]  # run everything; results into the folder
     again: Callable[[Path, Terminal], Result]  # measure what an earlier one left in the folder
     tables: Callable[[Result], Sequence[Table]]
-    warnings: Callable[[Result], Iterable[str]]
+    warnings: Callable[[Result], Iterable[str]]  # doubts about its measurements
 
 
 MEANING = {
@@ -83,17 +83,16 @@ def _verdict(ok: bool | None) -> Text:
 def failed_checks(result: Result) -> Iterable[str]:
     """A sentence for each check that does not hold."""
     return [
-        f"not so: {check['check']}; {check['found']}"
+        f"not reproduced: {check['check']}; {check['found']}"
         for check in result["checks"]
         if check["ok"] is False
     ]
 
 
 def warnings_of_runs(result: Result) -> Iterable[str]:
-    """Warnings on overloaded labs, and the checks that do not hold."""
+    """Warnings on overloaded labs."""
     for run in result["runs"]:
         yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])
-    yield from failed_checks(result)
 
 
 # Cells of a figure as a table for people: a row for each place, a column for each way.

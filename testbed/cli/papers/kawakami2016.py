@@ -16,7 +16,7 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.jsonfiles import write_json
 from testbed.links.probe import ProbeResult, probe_machine
-from testbed.progress import Note, Warned
+from testbed.progress import Incomplete, Note
 
 if TYPE_CHECKING:
     from analysis.papers.reproduction import Paper
@@ -116,7 +116,9 @@ def run_labs(
             without = error.message
     if without is not None:
         terminal.emit(
-            Warned(f"no labs on real lines: {without}; the figures on waiting are simulated only")
+            Incomplete(
+                f"no labs on real lines: {without}; the figures on waiting are simulated only"
+            )
         )
     write_json(folder / NAMES, {"runs": runs, "without": without})
 

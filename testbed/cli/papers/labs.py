@@ -12,7 +12,7 @@ from testbed.errors import NameTaken
 from testbed.lab.down import bring_down
 from testbed.lab.play import play
 from testbed.lab.up import bring_up
-from testbed.progress import Emit, Event, Warned
+from testbed.progress import Emit, Event, Incomplete, Warned
 from testbed.records import lab_names, update_manifest
 from testbed.topology import load
 
@@ -80,7 +80,7 @@ def run_side_by_side(
 
     def voice(for_all: bool) -> Emit:
         def forward(event: Event) -> None:
-            if for_all or isinstance(event, Warned):
+            if for_all or isinstance(event, Warned | Incomplete):
                 with lock:
                     emit(event)
 

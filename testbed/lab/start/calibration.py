@@ -16,7 +16,7 @@ from testbed.keeper.client import environment
 from testbed.keeper.pipes import Lines
 from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace, marks
-from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import Emit, Incomplete, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.records import extend_manifest, update_manifest
 from testbed.topology.model import Emulator, Profile, Shape, Topology
 
@@ -153,7 +153,7 @@ def calibrated(
                 results = measure_fully(calibrator, profiles, emit, thorough_s)
         except CalibrationFailed as error:
             results = []
-            _warn_not_calibrated(run, error, emit)
+            _report_not_calibrated(run, error, emit, asked=thorough_s is not None)
     update_manifest(run, calibration=results)
     _warn_of(results, emit)
 
@@ -234,7 +234,11 @@ def _warn_of(results: Sequence[Result], emit: Emit) -> None:
             )
 
 
-def _warn_not_calibrated(run: RunPlace, error: CalibrationFailed, emit: Emit) -> None:
+def _report_not_calibrated(
+    run: RunPlace, error: CalibrationFailed, emit: Emit, *, asked: bool
+) -> None:
+    """A warning, unless the user asked for the calibration."""
     text = f"the links could not be calibrated: {error.message}"
     extend_manifest(run, warnings=[text])
-    emit(Warned(f"{text}; {error.hint}" if error.hint else text))
+    full = f"{text}; {error.hint}" if error.hint else text
+    emit(Incomplete(full) if asked else Warned(full))

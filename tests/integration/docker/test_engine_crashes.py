@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from support.labs.command_results import succeeded
 from support.labs.crashing_lab import Victim, wait_for
 from support.labs.docker_engine import OwnEngine
 from testbed.backends.docker.engine import engine as usual_engine
@@ -59,7 +58,7 @@ def victim(
 @pytest.fixture
 def lab(victim: Victim) -> Victim:
     up = victim.up()
-    assert succeeded(up), up.stderr
+    assert up.returncode == 0, up.stderr
     return victim
 
 
@@ -89,7 +88,7 @@ def test_a_lab_runs_without_its_engine_until_it_restarts_and_up_starts_the_lab_a
     )
     assert lab.status()["state"] == "dead"
     again = lab.up()
-    assert succeeded(again), again.stderr
+    assert again.returncode == 0, again.stderr
     lab.assert_whole()
     assert lab.down().returncode == 0
     assert any("made anew" in warning for warning in lab.manifest()["warnings"])
@@ -100,7 +99,7 @@ def test_a_lab_does_not_notice_that_containerd_dies(engine: OwnEngine, lab: Vict
     engine.kill_containerd()
     lab.assert_whole()
     up = lab.up()
-    assert succeeded(up), up.stderr
+    assert up.returncode == 0, up.stderr
     assert lab.down().returncode == 0
     assert containers(engine) == {}
 
@@ -117,7 +116,7 @@ def test_an_up_whose_engine_dies_reports_it_and_the_next_completes_the_lab(
     assert "Traceback" not in stderr
     engine.start()
     up = victim.up()
-    assert succeeded(up), up.stderr
+    assert up.returncode == 0, up.stderr
     victim.assert_whole()
 
 
@@ -190,7 +189,7 @@ def test_after_a_reboot_the_lab_can_simply_be_started_again(
     shutil.rmtree(places / "s")
     engine.start()
     up = lab.up()
-    assert succeeded(up), up.stderr
+    assert up.returncode == 0, up.stderr
     lab.assert_whole()
     assert sorted(containers(engine)) == ["broker", "horn", "sensor", "siren"]
 

@@ -9,8 +9,6 @@ import sys
 
 import pytest
 
-from support.labs.command_results import succeeded
-
 pytestmark = pytest.mark.netns
 
 
@@ -72,7 +70,7 @@ def test_a_name_that_is_taken(testbed, repository, places):
     minimal = repository / "topologies" / "minimal.yaml"
     other = places / "other.yaml"
     other.write_text(minimal.read_text())
-    assert succeeded(testbed("up", minimal, "--backend", "netns"))
+    assert testbed("up", minimal, "--backend", "netns").returncode == 0
     done = testbed("up", other, "--backend", "netns")
     assert done.returncode == 2
     assert "is up already, from" in sentence(done)

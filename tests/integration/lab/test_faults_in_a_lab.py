@@ -45,10 +45,10 @@ scenario:
 def test_faults_are_recorded_and_each_alert_arrives_once(testbed_json: Any, places: Path) -> None:
     file = places / "faults.yaml"
     file.write_text(FILE)
-    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
-    played = testbed_json("play", "faults", codes=(0, 3))
+    folder = Path(testbed_json("up", file, "--backend", "netns")["run_folder"])
+    played = testbed_json("play", "faults")
     assert played["received"] == played["expected"] > 100
-    testbed_json("down", "faults", codes=(0, 3))
+    testbed_json("down", "faults")
     events = [event for log in (folder / "logs").glob("*.jsonl") for event in records(log)]
     received = Counter((e["node"], e["id"]) for e in events if e["event"] == "receive")
     published = {e["id"] for e in events if e["event"] == "publish"}
@@ -91,8 +91,8 @@ def test_a_start_takes_effect_soon_and_later_actions_do_not_wait_for_it(
 ) -> None:
     file = places / "again.yaml"
     file.write_text(AGAIN)
-    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
-    testbed_json("play", "again", codes=(0, 3))
+    folder = Path(testbed_json("up", file, "--backend", "netns")["run_folder"])
+    testbed_json("play", "again")
     roles = {process.role for process in marked(LabPlace.of("again"))}
     assert "prefork" not in roles, "the prefork process ends with the scenario"
     actions = json.loads((folder / "run.json").read_text())["actions"]
@@ -105,7 +105,7 @@ def test_a_start_takes_effect_soon_and_later_actions_do_not_wait_for_it(
     soon_ns = SOON_NS + WAKEUPS * latest_wakeup_s(folder) * 1e9
     assert median(starts) < soon_ns
     assert min(later) < soon_ns
-    testbed_json("down", "again", codes=(0, 3))
+    testbed_json("down", "again")
     assert watch.leftovers() == []
 
 
@@ -115,7 +115,7 @@ def test_the_prefork_process_may_die_and_ends_with_its_keeper(
 ) -> None:
     file = places / "again.yaml"
     file.write_text(AGAIN)
-    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    folder = Path(testbed_json("up", file, "--backend", "netns")["run_folder"])
     place = LabPlace.of("again")
     keeper = Keeper(place)
 
@@ -147,5 +147,5 @@ def test_the_prefork_process_may_die_and_ends_with_its_keeper(
     keeper.expect_forks(place.node_config("gauges-0"))
     watch.processes()
     os.kill(keeper.status()["pid"], signal.SIGKILL)
-    testbed_json("down", "again", codes=(0, 3))
+    testbed_json("down", "again")
     assert watch.leftovers() == []

@@ -64,7 +64,7 @@ def valleys(repository: Path, places: Path) -> Path:
 def test_a_mixed_lab_starts_is_measured_and_leaves_nothing_behind(
     valleys: Path, testbed: Command, testbed_json: Command, analyzed: Command, places: Path
 ) -> None:
-    up = testbed_json("up", valleys, "--backend", "docker", codes=(0, 3))
+    up = testbed_json("up", valleys, "--backend", "docker")
     containers = marked(LabPlace(places / "s" / "valleys"))
     assert len(containers) == 23, "routers have no containers"
     architectures = [
@@ -75,7 +75,7 @@ def test_a_mixed_lab_starts_is_measured_and_leaves_nothing_behind(
     assert architectures.count("arm") == 1
 
     played = testbed("play", "valleys")
-    assert played.returncode in (0, 3), played.stderr
+    assert played.returncode == 0, played.stderr
     assert testbed("down", "valleys").returncode == 0
     assert marked(LabPlace(places / "s" / "valleys")) == []
 

@@ -106,7 +106,7 @@ def test_netem_gives_links_the_requested_settings(steps: dict[str, Step]) -> Non
 
 def test_a_lab_uses_netem_by_default(steps: dict[str, Step], manifest: Any) -> None:
     for step in ("up", "play", "down"):
-        assert steps[step].code in (0, 3), (step, steps[step].err)  # 3: the machine was slow
+        assert steps[step].code == 0, (step, steps[step].err)
     assert manifest["emulator"] == {"name": "netem", "reason": "this kernel has netem"}
     assert manifest["play"]["settled"]
     assert "5 of 5 deliveries made" in steps["play"].out

@@ -9,6 +9,7 @@ import pytest
 
 from analysis.inputs.run_folder import Run
 from analysis.papers.lee2016.cells import delays, delays_by_cell, read_sheet
+from testbed.cli.papers.base import failed_checks, warnings_of_runs
 from testbed.cli.papers.lee2016 import run_labs, tables
 from testbed.cli.terminal import Terminal
 from testbed.papers.lee2016 import Extent, Lab, model, sheet
@@ -35,6 +36,8 @@ def test_cells_side_by_side_become_figures(places: Path, testbed_json: Callable[
     assert lab_names() == []
     document = testbed_json("reproduce", "lee2016", "--from", folder, codes=(0, 3))
     result = json.loads((folder / "result.json").read_text())
+    assert document.pop("incomplete") == [*failed_checks(result)]
+    assert len(document.pop("warnings")) == len([*warnings_of_runs(result)])
     assert document == {**result, "report": str(folder / "report.html")}
     assert "<svg" in (folder / "report.html").read_text()
     assert len(tables(result)) == 2

@@ -19,6 +19,7 @@ from analysis.spark.session import open_session
 from support.labs.spark_cluster import bare_python, own_cluster
 from testbed.cli.papers import kita2025 as command
 from testbed.cli.papers import ogawa
+from testbed.cli.papers.base import failed_checks
 from testbed.cli.terminal import Terminal
 from testbed.papers import kita2025
 from testbed.papers.cells import Cell, Extent, measure, topics
@@ -59,6 +60,8 @@ def test_cells_become_parquet_figures_and_a_page(
     assert verdicts["PSG-TBPS at priority 1 is SG-TBPS: path and messages differ by nothing"]
 
     again = testbed_json("reproduce", "kita2025", "--from", folder, codes=(0, 3))
+    assert again.pop("incomplete") == [*failed_checks(result)]
+    assert again.pop("warnings") == []
     assert again == {**result, "report": str(folder / "report.html")}
 
 

@@ -1,10 +1,13 @@
 """The known papers, and the options that each of them takes."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from testbed.cli.app import app
 from testbed.cli.commands.reproduce import find_paper
 from testbed.cli.papers import PAPERS, Asked, Reproduction, refuse_strange_options
 from testbed.cli.terminal import Terminal
@@ -56,13 +59,34 @@ def test_a_folder_that_is_none_of_the_papers_is_refused(
         paper.again(tmp_path, Terminal(as_json=True))
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
-def test_a_failed_check_is_reported_as_a_warning(paper: Reproduction) -> None:
+def test_a_check_that_does_not_hold_leaves_the_reproduction_incomplete(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checks = [
         {"check": "the earth is flat", "ok": False, "found": "round"},
         {"check": "water is wet", "ok": True, "found": "wet"},
         {"check": "it rains", "ok": None, "found": "not measured"},
     ]
-    assert list(paper.warnings({"runs": [], "checks": checks})) == [
-        "not so: the earth is flat; round"
-    ]
+    paper = Reproduction(
+        "made-up",
+        "",
+        (),
+        anew=lambda *_: {"checks": checks},
+        again=nothing,
+        tables=lambda _: [],
+        warnings=lambda _: ["busy"],
+    )
+    monkeypatch.setitem(PAPERS, "made-up", paper)
+    done = CliRunner().invoke(app, ["reproduce", "made-up", "--json"])
+    assert done.exit_code == 3
+    document = json.loads(done.stdout)
+    assert document["warnings"] == ["busy"]
+    assert document["incomplete"] == ["not reproduced: the earth is flat; round"]
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
+def test_doubts_about_the_runs_of_a_paper_are_warnings(paper: Reproduction) -> None:
+    runs = [{"run": "r1", "fidelity": {"reasons": ["busy"]}}]
+    with_runs = paper.name in ("lee2016", "kawakami2016")
+    found = list(paper.warnings({"runs": runs, "checks": []}))
+    assert found == (["r1: busy"] if with_runs else [])

@@ -8,7 +8,7 @@ from testbed.jsonfiles import read_json
 from testbed.links.emulator import Capabilities
 from testbed.links.probe import ProbeResult
 from testbed.papers import kawakami2016
-from testbed.progress import Event, Warned
+from testbed.progress import Event, Incomplete
 
 NOTHING = ProbeResult(False, "this kernel has no namespaces", Capabilities(False, False, "no taps"))
 
@@ -28,7 +28,7 @@ def test_without_namespaces_there_are_no_labs_and_the_folder_knows_why(places: P
     terminal = Listening()
     command.run_labs(kawakami2016.quick(), places, terminal, look=lambda: NOTHING)
     assert read_json(places / "labs.json") == {"runs": [], "without": NOTHING.reason}
-    (warning,) = terminal.events
-    assert isinstance(warning, Warned)
-    assert NOTHING.reason in warning.text
-    assert "simulated only" in warning.text
+    (missing,) = terminal.events
+    assert isinstance(missing, Incomplete)
+    assert NOTHING.reason in missing.text
+    assert "simulated only" in missing.text

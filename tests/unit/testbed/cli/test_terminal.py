@@ -2,23 +2,39 @@
 
 import errno
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.text import Text
 
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, MissingCapability
-from testbed.progress import Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import (
+    Event,
+    Incomplete,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+)
 
 
-def end_of(error: BaseException | None, as_json: bool = False, warn: bool = False) -> int:
-    """The exit code of a command that ends with this error."""
+def end_of(
+    error: BaseException | None,
+    as_json: bool = False,
+    events: Sequence[Event] = (),
+    strict: bool | None = None,
+) -> int:
+    """The exit code of a command that emits these events, and ends with this error."""
     try:
-        with Terminal(as_json) as terminal:
-            if warn:
-                terminal.emit(Warned("slow"))
+        with Terminal(as_json, strict) as terminal:
+            for event in events:
+                terminal.emit(event)
             if error:
                 raise error
     except typer.Exit as ended:
@@ -48,9 +64,87 @@ def test_each_error_has_its_exit_code_and_its_sentence(error, code, message, cap
     assert message in err
 
 
-def test_a_warning_makes_the_exit_code_three(capsys):
-    assert end_of(None, warn=True) == 3
-    assert "warning: slow" in capsys.readouterr().err
+SLOW, LEFT = Warned("slow"), Incomplete("board 7 was not cleared")
+
+
+@pytest.mark.parametrize(
+    ("events", "strict", "code"),
+    [
+        ([], True, 0),
+        ([SLOW], None, 0),
+        ([SLOW], False, 0),
+        ([SLOW], True, 3),
+        ([LEFT], None, 3),
+        ([LEFT], False, 3),
+        ([LEFT, SLOW], False, 3),
+    ],
+)
+def test_warnings_change_the_exit_code_only_if_asked_for_and_missing_parts_always(
+    events, strict, code
+):
+    assert end_of(None, events=events, strict=strict) == code
+
+
+def test_warnings_and_missing_parts_are_told_apart_on_stderr(capsys):
+    end_of(None, events=[SLOW, LEFT])
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: slow",
+        "incomplete: board 7 was not cleared",
+    ]
+
+
+@given(st.lists(st.sampled_from([SLOW, LEFT, Note("netns")])), st.booleans())
+def test_an_error_or_an_exit_code_of_its_own_goes_before_warnings(events, strict):
+    assert end_of(typer.Exit(1), events=events, strict=strict) == 1
+    assert end_of(InputError("wrong", "right"), events=events, strict=strict) == 2
+
+
+def test_with_json_the_document_lists_warnings_and_missing_parts_also_later_ones(capsys):
+    with suppress(typer.Exit), Terminal(as_json=True, strict=False) as terminal:
+        terminal.emit(SLOW)
+        terminal.document({"lab": "valley"})
+        terminal.emit(LEFT)
+        terminal.emit(Warned("late"))
+    assert json.loads(capsys.readouterr().out) == {
+        "lab": "valley",
+        "warnings": ["slow", "late"],
+        "incomplete": ["board 7 was not cleared"],
+    }
+
+
+def test_with_json_the_lists_are_empty_where_there_was_nothing_to_say(capsys):
+    with Terminal(as_json=True, strict=True) as terminal:
+        terminal.document({"lab": "valley"})
+    expected = {"lab": "valley", "warnings": [], "incomplete": []}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+def test_with_json_a_documents_own_list_of_warnings_stays(capsys):
+    with Terminal(as_json=True, strict=False) as terminal:
+        terminal.emit(SLOW)
+        terminal.document({"warnings": [{"file": "valley.yaml"}]})
+    expected = {"warnings": [{"file": "valley.yaml"}], "incomplete": []}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+def test_with_json_a_failing_command_prints_one_document_with_what_was_known(capsys):
+    with suppress(typer.Exit), Terminal(as_json=True, strict=False) as terminal:
+        terminal.document({"lab": "valley"})
+        terminal.emit(SLOW)
+        raise InputError("wrong", "right")
+    assert json.loads(capsys.readouterr().out) == {
+        "lab": "valley",
+        "error": {"message": "wrong", "hint": "right", "exit_code": 2},
+        "warnings": ["slow"],
+        "incomplete": [],
+    }
+
+
+def test_with_json_a_document_is_printed_also_with_an_exit_code_of_its_own(capsys):
+    with suppress(typer.Exit), Terminal(as_json=True) as terminal:
+        terminal.document(["no", "dictionary"])
+        raise typer.Exit(1)
+    assert json.loads(capsys.readouterr().out) == ["no", "dictionary"]
 
 
 def test_an_unforeseen_error_is_not_hidden():

@@ -1,11 +1,24 @@
 """Which profiles are measured, how often, and the reported results."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from testbed.lab.start.calibration import ATTEMPTS, Calibrator, Profiles, measure_quickly
-from testbed.progress import Event, Warned
-from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
+import pytest
+
+from testbed.jsonfiles import write_json
+from testbed.lab.start import calibration
+from testbed.lab.start.calibration import (
+    ATTEMPTS,
+    CalibrationFailed,
+    Calibrator,
+    Profiles,
+    calibrated,
+    measure_quickly,
+)
+from testbed.places import LabPlace, RunPlace
+from testbed.progress import Event, Incomplete, Warned
+from testbed.topology.model import Emulator, Node, NodeKind, Profile, Shape, Topology
 
 SLOW = Shape(rate_bps=1e5)
 
@@ -72,3 +85,31 @@ def test_a_profile_that_stays_bad_is_reported_with_its_last_result() -> None:
     calibrator = Scripted(*([result("a", False, look)] for look in range(1, ATTEMPTS + 1)))
     (found,) = measure_quickly(calibrator, profiles, events()[1])
     assert found["reasons"] == [f"look {ATTEMPTS}"]
+
+
+class Broken(Scripted):
+    """A calibrator that measures nothing."""
+
+    def results(self, recorded: Any = None, patience_s: float = 0.0) -> list[dict[str, Any]]:
+        raise CalibrationFailed("no socket", "see its log")
+
+    def __enter__(self) -> "Broken":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("thorough_s", "kind"), [(None, Warned), (5.0, Incomplete)])
+def test_a_failed_calibration_is_a_warning_unless_the_user_asked_for_it(
+    thorough_s: float | None, kind: type[Event], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "Calibrator", lambda *_: Broken())
+    run = RunPlace(tmp_path)
+    write_json(run.manifest, {"format": 2, "warnings": []})
+    seen, emit = events()
+    lab = topology(Profile("a", SLOW), used=["a"])
+    emulator = Emulator.RELAY
+    with calibrated(LabPlace(tmp_path / "t"), run, lab, emulator, emit, thorough_s):
+        pass
+    assert kind("the links could not be calibrated: no socket; see its log") in seen

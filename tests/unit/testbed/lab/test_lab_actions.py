@@ -8,7 +8,7 @@ import pytest
 from support.labs.fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import TestbedError
 from testbed.lab.actions import Actions
-from testbed.progress import Warned, ignore
+from testbed.progress import Incomplete, Warned, ignore
 from testbed.records import read_manifest
 from testbed.scenario import Publication, TimedAction
 from testbed.scenario.schedule import Schedule
@@ -125,7 +125,7 @@ def _keeper_gone(*_: object) -> None:
 
 
 @pytest.mark.parametrize("kind", [ActionKind.CRASH, ActionKind.STOP])
-def test_an_action_that_fails_is_a_warning_and_recorded_with_its_reason(
+def test_an_action_that_fails_makes_the_run_incomplete_and_is_recorded_with_its_reason(
     file, place: FakePlace, kind, monkeypatch: pytest.MonkeyPatch
 ):
     record = up(replace(LAB), file, place)
@@ -134,9 +134,9 @@ def test_an_action_that_fails_is_a_warning_and_recorded_with_its_reason(
     schedule = Schedule(LAB, (TimedAction(0, kind, ("siren",)),))
     actions = Actions(record, LAB, (), schedule, seen.append, place)
     actions.perform_due(began_ago(1))
-    (warned,) = seen
-    assert isinstance(warned, Warned)
-    assert "the keeper is gone" in warned.text
+    (missing,) = seen
+    assert isinstance(missing, Incomplete)
+    assert "the keeper is gone" in missing.text
     (entry,) = read_manifest(record.run_place)["actions"]
     assert "the keeper is gone" in entry["details"]["failed"]
 
@@ -154,7 +154,7 @@ def test_a_node_that_is_down_until_the_end_is_started_when_the_scenario_is_over(
     assert (entry["action"], entry["targets"]) == ("start", ["siren"])
 
 
-def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_not_expected(
+def test_a_node_that_does_not_start_makes_the_run_incomplete_and_its_publications_are_not_expected(
     file, place: FakePlace, monkeypatch
 ):
     record = up(LAB, file, place)
@@ -167,12 +167,14 @@ def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_n
     actions.perform_due(began_ago(2))
     actions.end(began_ago(2))
     assert actions.skipped == {every[1]}
-    texts = [event.text for event in seen if isinstance(event, Warned)]
+    texts = [event.text for event in seen if isinstance(event, Incomplete)]
     assert any("could not create sensor" in text for text in texts)
     assert any("remaining publications of sensor" in text for text in texts)
 
 
-def test_commands_with_unknown_exit_codes_are_a_warning(file, place: FakePlace, monkeypatch):
+def test_commands_with_unknown_exit_codes_make_the_run_incomplete(
+    file, place: FakePlace, monkeypatch
+):
     record = up(LAB, file, place)
 
     def gone() -> int | None:
@@ -187,6 +189,35 @@ def test_commands_with_unknown_exit_codes_are_a_warning(file, place: FakePlace, 
     actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), seen.append, place)
     for _ in range(3):
         actions.perform_due(began_ago(1))
-    assert [event.text for event in seen if isinstance(event, Warned)] == [
+    assert [event.text for event in seen if isinstance(event, Incomplete)] == [
         "how commands inside nodes ended: no answer from the keeper"
     ]
+
+
+class Fired(Schedule):
+    """A schedule with one trigger that has fired, and one that never does."""
+
+    def on_receptions(self, *_: object) -> tuple[Publication, ...]:
+        return timeline(1.0)
+
+    def give_up(self, *_: object, over: bool = False) -> list[str]:
+        return ["never came: siren has received level 5"] if over else []
+
+
+def test_a_trigger_that_never_fires_is_a_warning(file, place: FakePlace):
+    record = up(LAB, file, place)
+    seen = []
+    actions = Actions(record, LAB, (), Fired(LAB, ()), seen.append, place)
+    actions.end(began_ago(1))
+    assert seen == [Warned("never came: siren has received level 5")]
+
+
+def test_a_triggered_publication_that_fails_makes_the_run_incomplete(
+    file, place: FakePlace, monkeypatch
+):
+    record = up(LAB, file, place)
+    monkeypatch.setattr("testbed.lab.actions.hand_out", _keeper_gone)
+    seen = []
+    actions = Actions(record, LAB, (), Fired(LAB, ()), seen.append, place)
+    actions._check_triggers(began_ago(1))
+    assert seen == [Incomplete("a triggered publication: the keeper is gone")]

@@ -2,15 +2,16 @@
 
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from support.labs.fake_labs import LAB, up
-from testbed.errors import NoSuchLab
-from testbed.lab.down import bring_all_down, bring_down
+from testbed.errors import NoSuchLab, TestbedError
+from testbed.lab.down import _clear_boards, _save_boards, bring_all_down, bring_down
 from testbed.lab.status import lab_status
 from testbed.places import LabPlace
-from testbed.progress import Note, Warned, ignore
+from testbed.progress import Incomplete, Note, Warned, ignore
 from testbed.records import find_lab, lab_names, locked, read_manifest
 
 
@@ -49,15 +50,52 @@ def test_down_says_what_went_wrong_with_the_capture(place, file, monkeypatch):
     backend.captured = lambda: ({}, "the capture process had died")
     seen = []
     bring_down("valley", seen.append, place)
-    assert Warned("the measurement is not complete: the capture process had died") in seen
+    assert Incomplete("the measurement is not complete: the capture process had died") in seen
     assert "had died" in read_manifest(record.run_place)["warnings"][0]
 
 
 def test_down_works_with_a_damaged_manifest(place, file):
     record = up(LAB, file, place)
     record.run_place.manifest.write_text("{ not json")
-    bring_down("valley", ignore, place)
+    seen = []
+    bring_down("valley", seen.append, place)
     assert lab_names() == []
+    (missing,) = seen
+    assert isinstance(missing, Incomplete)
+    assert "the lab did not end in order" in missing.text
+
+
+def test_packets_that_the_captures_lost_are_a_warning(place, file):
+    up(LAB, file, place)
+    place.backend.captured = lambda: ({"siren": {"packets": 9, "dropped": 2}}, "")
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert Warned("the captures lost 2 packets; the report says where") in seen
+    assert not any(isinstance(event, Incomplete) for event in seen)
+
+
+def test_nodes_that_do_not_end_leave_the_run_incomplete(place, file, monkeypatch):
+    up(LAB, file, place)
+
+    def fail(*_):
+        raise TestbedError("siren still runs")
+
+    monkeypatch.setattr(place.backend, "stop", fail)
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert Incomplete("the nodes did not end in order: siren still runs") in seen
+    assert lab_names() == []
+
+
+def test_boards_that_are_not_cleared_or_collected_leave_the_lab_incomplete(place, file):
+    record = up(LAB, file, place)
+    seen = []
+    _clear_boards(LabPlace.of("valley"), record, seen.append)  # no board was ever deployed
+    _save_boards(SimpleNamespace(captured=lambda: ({}, "no answer from b1")), record, seen.append)
+    not_cleared, not_collected = seen
+    assert isinstance(not_cleared, Incomplete)
+    assert "the boards were not cleared" in not_cleared.text
+    assert not_collected == Incomplete("the measurement is not complete: no answer from b1")
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "{ not json", '{"name": "valley", "extra": 1}'])

@@ -12,7 +12,7 @@ from testbed.errors import InputError, TestbedError
 from testbed.lab.inject import inject
 from testbed.lab.play import play
 from testbed.places import LabPlace
-from testbed.progress import StageAdvanced, StageEnded, StageStarted, Warned, ignore
+from testbed.progress import Incomplete, StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import locked, read_manifest
 from testbed.topology.model import ActionEvent, ActionKind, Scenario
 
@@ -52,7 +52,7 @@ def test_the_death_of_one_receiver_is_reported_and_the_others_are_waited_for(pla
     played = play(record, die)
     assert (played.expected, played.received, played.settled) == (6, 3, False)
     sentence = "while the scenario was played: no answer from siren"
-    assert Warned(sentence) in seen
+    assert Incomplete(sentence) in seen
     assert read_manifest(record.run_place)["warnings"] == [sentence]
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from support.labs.fake_labs import LAB, SIREN, another_siren, up
+from testbed.backends.fake import FakeBackend
 from testbed.backends.registry import Choice
-from testbed.errors import NodeFailure
+from testbed.errors import NodeFailure, TestbedError
 from testbed.lab import up as up_module
 from testbed.lab.status import lab_status
 from testbed.lab.up import bring_up
-from testbed.progress import Note, StageStarted, ignore
+from testbed.progress import Incomplete, Note, StageStarted, ignore
 from testbed.records import lab_names, read_manifest, update_manifest
 
 
@@ -117,6 +118,31 @@ def test_an_interrupt_of_a_second_up_leaves_the_first_ones_nodes(place, file):
     with pytest.raises(KeyboardInterrupt):
         up(replace(LAB, nodes=(*LAB.nodes, town)), file, place, interrupt)
     assert place.backend.inspect().created == {"broker", "sensor", "siren"}
+
+
+def test_what_a_failed_up_cannot_take_back_is_reported_as_incomplete(place, file, monkeypatch):
+    def engine_gone(*_):
+        raise TestbedError("no answer from the engine", "start it")
+
+    seen = []
+
+    def interrupt(event):
+        seen.append(event)
+        if isinstance(event, StageStarted) and event.stage == "starting captures":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeBackend, "destroy", engine_gone)
+        with pytest.raises(KeyboardInterrupt):
+            up(LAB, file, place, interrupt)
+    assert seen.pop() == Incomplete("no answer from the engine; start it")
+    up(LAB, file, place)
+    more = replace(LAB, nodes=(*LAB.nodes, another_siren("town")))
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeBackend, "remove", engine_gone)
+        with pytest.raises(KeyboardInterrupt):
+            up(more, file, place, interrupt)
+    assert seen.pop() == Incomplete("town could not be taken back: no answer from the engine")
 
 
 def test_a_lab_that_died_is_cleared_and_started_anew_where_it_was(place, file):

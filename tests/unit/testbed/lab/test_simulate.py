@@ -8,11 +8,21 @@ import pytest
 from analysis.inputs.run_folder import read_run
 from analysis.metrics.fidelity import Evidence, verdict
 from testbed.backends.registry import known_backend
+from testbed.backends.simulated.lab import SimulatedLab
 from testbed.errors import InputError, MissingCapability, NodeFailure
 from testbed.lab.simulate import Bar, simulate
 from testbed.lab.start.provenance import tcp_of_simulation
 from testbed.places import captures_root
-from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
+from testbed.progress import (
+    Event,
+    Incomplete,
+    Note,
+    StageAdvanced,
+    StageEnded,
+    StageStarted,
+    Warned,
+    ignore,
+)
 from testbed.records import read_manifest
 from testbed.topology import load
 
@@ -121,6 +131,31 @@ def test_what_a_cut_link_keeps_back_is_lost_and_no_longer_settle_is_advised(tmp_
     assert "are lost: the report says where" in text
     assert "settle" not in text
     assert read_manifest(run)["play"]["under_way"] == 0
+
+
+def test_a_trigger_that_never_fires_is_a_warning(tmp_path: Path) -> None:
+    file = tmp_path / "quiet.yaml"
+    when = "    - {when: {received: {count: 99}}, mark: all has come}\n"
+    file.write_text(MINIMAL.read_text() + when)
+    emitted: list[Event] = []
+    simulate(load(file), file, emitted.append)
+    (warned,) = (event for event in emitted if isinstance(event, Warned | Incomplete))
+    assert isinstance(warned, Warned)
+    assert warned.text.startswith("never came: ")
+
+
+def test_an_action_that_fails_makes_the_run_incomplete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise NodeFailure("siren does not answer", "", ["siren"])
+
+    monkeypatch.setattr(SimulatedLab, "apply", fail)
+    file = tmp_path / "cut.yaml"
+    file.write_text(MINIMAL.read_text() + "    - {at: 1s, cut: {nodes: siren}}\n")
+    emitted: list[Event] = []
+    simulate(load(file), file, emitted.append)
+    assert Incomplete("cut of siren: siren does not answer") in emitted
 
 
 def test_a_bar_is_shown_after_two_seconds() -> None:

@@ -100,11 +100,17 @@ def test_the_readme_has_no_likely_mistakes() -> None:
         assert find_likely_mistakes(load_text(block, "README.md")) == ()
 
 
-def test_validate_warns_and_ends_with_three(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "environment", "code"),
+    [([], {}, 0), (["--strict"], {}, 3), ([], {"TESTBED_STRICT": "1"}, 3)],
+)
+def test_validate_warns_and_ends_with_three_if_it_is_strict(
+    tmp_path: Path, options: list[str], environment: dict[str, str], code: int
+) -> None:
     file = tmp_path / "typo.yaml"
     file.write_text(TYPO)
-    done = CliRunner().invoke(app, ["validate", str(file), "--json"])
-    assert done.exit_code == 3
+    done = CliRunner(env=environment).invoke(app, ["validate", str(file), "--json", *options])
+    assert done.exit_code == code
     document = json.loads(done.stdout)
     assert document["valid"] is True
     assert document["errors"] == []
@@ -128,7 +134,12 @@ def test_errors_in_one_file_outweigh_warnings_about_another(tmp_path: Path) -> N
 def test_a_file_without_warnings_is_just_valid() -> None:
     done = CliRunner().invoke(app, ["validate", str(EXAMPLES[0]), "--json"])
     assert done.exit_code == 0
-    assert json.loads(done.stdout) == {"valid": True, "errors": [], "warnings": []}
+    assert json.loads(done.stdout) == {
+        "valid": True,
+        "errors": [],
+        "warnings": [],
+        "incomplete": [],
+    }
 
 
 @pytest.mark.usefixtures("places")
