@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 NARROW = "\u00a0"  # keeps a number and its unit on one line
@@ -77,6 +78,41 @@ def _written(value: float, digits: int) -> str:
 def seconds(value: float | None) -> str:
     """Format a time."""
     return plain(value)
+
+
+def at_least(bound: float) -> str:
+    """A lower bound of a time, rounded down."""
+    for unit, name, digits in ((10.0, "s", 0), (1.0, "s", 1), (1e-3, "ms", 0), (1e-6, "µs", 0)):
+        if bound >= unit:
+            scaled = bound / min(unit, 1.0) * 10**digits
+            return f"{math.floor(scaled + 1e-9) / 10**digits:.{digits}f}{NARROW}{name}"
+    return f"0{NARROW}s"
+
+
+def not_within(bound: float) -> str:
+    """A percentile that was not reached: it takes at least this time."""
+    return f"not within {at_least(bound)}" if bound >= UNITS[-1][0] else "not reached"
+
+
+def value_or_bound(value: float | None, bound: float | None, error: float = 0.0) -> str:
+    """A percentile with its error, or the bound of one that was not reached."""
+    if value is None and bound is not None:
+        return not_within(bound)
+    return seconds_with_error(value, error)
+
+
+def percentile(row: Mapping[str, Any], name: str, error: float = 0.0) -> str:
+    """The same of a row with bounds in `not_within_s`; earlier versions wrote none."""
+    return value_or_bound(row[name], (row.get("not_within_s") or {}).get(name), error)
+
+
+def both_sides(sides: Mapping[str, Mapping[str, Any]]) -> str:
+    """A percentile of a run, and of the `first` one that it is compared with; one of them did not reach it."""
+    other, first = (
+        value_or_bound(one["value"], one["not_within_s"]).replace(NARROW, " ")
+        for one in (sides["other"], sides["first"])
+    )
+    return f"{other}; the first: {first}"
 
 
 def size(count: float) -> str:

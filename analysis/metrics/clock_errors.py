@@ -18,9 +18,10 @@ from analysis import formatting
 from analysis.captures.clock import RATE, Clock
 from analysis.formatting import NARROW, plain
 from analysis.inputs.clocks import WHEN, Clocks
+from analysis.metrics.percentiles import SHARES, percentile
+from analysis.metrics.percentiles import of_table as delays_of_table
 
 Array = npt.NDArray[Any]
-SHARES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
 COLUMN = "delay_error_s"
 
 
@@ -43,32 +44,43 @@ def known(deliveries: pa.Table) -> bool:
     return COLUMN in deliveries.column_names and bool(pc.max(deliveries[COLUMN]).as_py())
 
 
+def of_table(deliveries: pa.Table) -> Array:
+    """The error of each delay; 0 if it has not come, and without errors."""
+    if not known(deliveries):
+        return np.zeros(deliveries.num_rows)
+    return np.asarray(pc.fill_null(deliveries[COLUMN], 0.0).to_numpy())
+
+
 def of_statistics(
     delays: Array, errors: Array, names: Sequence[str] = tuple(SHARES)
 ) -> dict[str, float]:
-    """The errors of these quantiles, of at least one delay."""
-    shares = [SHARES[name] for name in names]
-    here, low, high = (
-        np.percentile(values, shares) for values in (delays, delays - errors, delays + errors)
-    )
-    return dict(zip(names, np.maximum(here - low, high - here).tolist(), strict=True))
+    """The errors of these quantiles, if they were reached. A missing delivery is missing by any clock."""
+    found = {}
+    for name in names:
+        here, low, high = (
+            percentile(values, SHARES[name])
+            for values in (delays, delays - errors, delays + errors)
+        )
+        if here is not None and low is not None and high is not None:
+            found[name] = max(here - low, high - here)
+    return found
 
 
 def by_level(deliveries: pa.Table) -> dict[str, dict[str, Any]]:
-    """Level -> median and largest error of its delays, and the error of each quantile; the most urgent first."""
-    delays, errors, levels = (
-        deliveries.filter(pc.field("delay_s").is_valid())[name].to_numpy()
-        for name in ("delay_s", COLUMN, "priority")
-    )
+    """Level -> median and largest error of its delays, and of each quantile that was reached; the most urgent first."""
+    delays, levels = delays_of_table(deliveries).s, deliveries["priority"].to_numpy()
+    errors = pc.fill_null(deliveries[COLUMN], 0.0).to_numpy()
     found = {}
     for level in sorted(set(levels.tolist()), reverse=True):
-        mine = levels == level
+        mine, came = levels == level, (levels == level) & np.isfinite(delays)
+        if not came.any():
+            continue
         found[str(level)] = {
-            "median": float(np.median(errors[mine])),
-            "largest": float(errors[mine].max()),
+            "median": float(np.median(errors[came])),
+            "largest": float(errors[came].max()),
             "of": {
                 **of_statistics(delays[mine], errors[mine]),
-                "mean": float(errors[mine].mean()),
+                "mean": float(errors[came].mean()),
             },
         }
     return found
@@ -82,9 +94,9 @@ def contradictions(deliveries: pa.Table) -> list[dict[str, Any]]:
 
 
 def error_of(summary: Mapping[str, Any], level: str, name: str) -> float:
-    """The error of this quantile of this level; 0 where all nodes use one clock."""
+    """The error of this quantile of this level; 0 where all nodes use one clock, and if it was not reached."""
     errors = summary.get(COLUMN, {}).get(level)
-    return float(errors["of"][name]) if errors else 0.0
+    return float(errors["of"].get(name, 0.0)) if errors else 0.0
 
 
 # The summary's `clocks`, and the reasons for doubt that follow from them.
@@ -203,11 +215,16 @@ def _set(nodes: list[str]) -> list[str]:
 
 
 def _too_uncertain(known: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
-    level = URGENT if URGENT in summary["delay_s"] else max(summary["delay_s"], default="")
+    medians = {
+        level: delay["p50"]
+        for level, delay in summary["delay_s"].items()
+        if delay["p50"] is not None
+    }
+    level = URGENT if URGENT in medians else max(medians, default="")
     error = error_of(summary, level, "p50")
     if not level or not known or not error:
         return []
-    median = summary["delay_s"][level]["p50"]
+    median = medians[level]
     if error <= MOST_SHARE * median:
         return []
     worst = max(known, key=lambda node: known[node]["error_s"])

@@ -13,6 +13,7 @@ from analysis.captures.clock import Measurement, clock_of
 from analysis.inputs.clocks import NONE, Clocks
 from analysis.metrics import clock_errors
 from analysis.metrics.delay import by_receiver
+from analysis.metrics.percentiles import percentile
 from analysis.report.pages import percentile_with_error
 from analysis.report.sections import clocks as sections_clocks
 from analysis.report.sections import delay
@@ -110,6 +111,34 @@ def test_quantiles_of_the_true_delays_are_within_their_errors(rows):
     for name, share in clock_errors.SHARES.items():
         off = abs(np.percentile(measured, share) - np.percentile(true, share))
         assert off <= bounds[name] + 1e-9
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 10), st.floats(0, 2), st.floats(-1, 1)), min_size=1, max_size=20
+    ),
+    st.integers(0, 20),
+)
+def test_so_they_are_if_some_deliveries_are_missing(rows, missing):
+    true, errors, part = (np.array(column) for column in zip(*rows, strict=True))
+    endless = np.full(missing, np.inf)
+    measured = np.concatenate((true + errors * part, endless))
+    bounds = clock_errors.of_statistics(measured, np.concatenate((errors, np.zeros(missing))))
+    for name, share in clock_errors.SHARES.items():
+        here = percentile(measured, share)
+        assert (name in bounds) == (here is not None)
+        if here is not None:
+            off = abs(here - percentile(np.concatenate((true, endless)), share))
+            assert off <= bounds[name] + 1e-9
+
+
+def test_a_level_whose_median_was_not_reached_is_not_doubted_for_its_clocks():
+    table = deliveries((5, 0.01, 0.02), (5, None, None), (5, None, None), (4, 0.01, 0.02))
+    timing = clock_errors.clocks_summary(clocks(), table)
+    assert set(timing["delay_error_s"]["5"]["of"]) == {"mean"}
+    known = {"5": {"p50": None}, "4": {"p50": 0.01}}
+    (reason,) = clock_errors.reasons(timing, ["pi"], known, table)
+    assert "the median of level 4" in reason
 
 
 def delays_of(table):
@@ -234,7 +263,7 @@ def test_charts_have_a_place_for_delays_that_clocks_made_negative(delays):
 
 
 def test_receivers_have_errors_of_their_own():
-    table = deliveries((5, 0.1, 0.01), (5, 0.3, 0.01), (5, None, None))
+    table = deliveries((5, 0.1, 0.01), (5, 0.3, 0.01), (5, 0.3, 0.01))
     row = by_receiver(table)["town"]["5"]
     assert row["error_s"] == pytest.approx({"p50": 0.01, "p95": 0.01, "max": 0.01})
     assert percentile_with_error(row, "max").replace("\u00a0", " ") == "300 ± 10 ms"
