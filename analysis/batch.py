@@ -1,4 +1,4 @@
-"""Measures many runs in one Spark session; an error in one run does not affect the others."""
+"""Measures many runs with Spark started once; an error in one run does not affect the others."""
 
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import Run, read_run
-from analysis.pipeline import SHORT_BYTES, STARTING, Progress, measure, size_of
-from analysis.spark.session import open_session
+from analysis.pipeline import STARTING, check_files, measure
+from analysis.spark.progress import Progress
+from analysis.spark.session import open_context
 from analysis.stats.trials import Trial, of_run
 
 # The errors that a damaged run folder can cause.
@@ -41,11 +42,10 @@ def analyze_runs(
     Spark starts only if at least one run can be read. `at_a_time`: runs in parallel, as small runs leave cores idle.
     """
     known: dict[Path, Run | AnalysisError] = {}
-    size = 0.0
     for folder in folders:
         try:
             run = read_run(folder.resolve())
-            size += size_of(run)
+            check_files(run)
             known[folder] = run
         except DAMAGE as error:
             known[folder] = _sentence(folder, error)
@@ -55,23 +55,23 @@ def analyze_runs(
         yield from (_measured(folder, one) for folder, one in known.items())
         return
     emit(STARTING, 0, 1)
-    with open_session(master, short=size < SHORT_BYTES) as spark:
+    with open_context(master) as context:
         emit(STARTING, 1, 1)
 
         def measured(folder: Path) -> Measured:
             one = known[folder]
             if isinstance(one, Run):
-                return _measure(spark, folder, one, emit_of(one.name), deadlines)
+                return _measure(context, folder, one, emit_of(one.name), deadlines)
             return _measured(folder, one)
 
         if at_a_time == 1:
             yield from map(measured, known)
         else:
-            yield from _measure_in_parallel(spark, measured, [*known], at_a_time)
+            yield from _measure_in_parallel(context, measured, [*known], at_a_time)
 
 
 def _measure_in_parallel(
-    spark: Any, measured: Callable[[Path], Measured], folders: Sequence[Path], at_a_time: int
+    context: Any, measured: Callable[[Path], Measured], folders: Sequence[Path], at_a_time: int
 ) -> Iterator[Measured]:
     """Measure with several threads, in order. An interrupt waits until all threads have stopped."""
     with ThreadPoolExecutor(at_a_time) as threads:
@@ -82,18 +82,16 @@ def _measure_in_parallel(
         finally:
             left = {one for one in begun if not one.cancel() and not one.done()}
             while left:  # a thread between two jobs starts another one
-                spark.sparkContext.cancelAllJobs()
+                context.cancelAllJobs()
                 left = wait(left, POLL_S).not_done
 
 
 def _measure(
-    spark: Any, folder: Path, run: Run, emit: Progress, deadlines: Mapping[int, float] | None
+    context: Any, folder: Path, run: Run, emit: Progress, deadlines: Mapping[int, float] | None
 ) -> Measured:
-    from pyspark.errors import PySparkException
-
     try:
-        return Measured(folder, run, measure(spark, run, emit, deadlines=deadlines), None)
-    except (*DAMAGE, PySparkException) as error:
+        return Measured(folder, run, measure(context, run, emit, deadlines=deadlines), None)
+    except DAMAGE as error:
         return Measured(folder, run, None, _sentence(folder, error))
 
 

@@ -69,7 +69,7 @@ def _packets(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str
 
 
 def _run(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    summary = measure(spark, read_run(asked.run.resolve()))
+    summary = measure(spark.sparkContext, read_run(asked.run.resolve()))
     warnings = summary["fidelity"]["reasons"]
     return {**summary, "warnings": warnings, "incomplete": []}, exit_code(summary, asked.strict)
 

@@ -1,9 +1,7 @@
 """Counts the packets of captures of any origin, writes them as Parquet, and lists what could not be read."""
 
 import shutil
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,8 @@ from analysis.captures.parquet import KINDS, sum_kinds, write_packets
 from analysis.captures.pieces import TASKS_PER_CORE, group_pieces, piece_size, split_files
 from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
-from analysis.pipeline import STARTING, Progress
+from analysis.pipeline import STARTING
+from analysis.spark.progress import Progress, watched
 from analysis.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ Row = dict[str, Any]
 READING = "reading the packets"
 # The result of a task: a row counts the packets of a kind, or is a problem; the other column is null.
 TASK_RESULT = pa.schema([("kind", pa.struct(list(KINDS))), ("problem", pa.struct(list(PROBLEMS)))])
-POLL_S = 0.3
-STEPS = 100  # of a progress bar
 
 
 def read_packets(
@@ -37,7 +34,7 @@ def read_packets(
     if target is not None and target.exists():
         raise AnalysisError(f"{target} exists already", "name another, or remove it first.")
     emit(STARTING, 0, 1)
-    with open_session(master, short=True) as spark:  # Java does little work
+    with open_session(master) as spark:
         emit(STARTING, 1, 1)
         return count_packets(spark, files, target, emit)
 
@@ -46,7 +43,7 @@ def count_packets(
     spark: "SparkSession", files: list[str], target: Path | None, emit: Progress
 ) -> dict[str, Any]:
     """The same in an open session."""
-    with _watched(spark, READING, emit):
+    with watched(spark.sparkContext, [READING], emit):
         kinds, problems = write_parquet(spark, files, target)
     return {
         "files": len(files),
@@ -116,31 +113,3 @@ def _summed(rows: list[Row]) -> list[Row]:
     """One row for each kind, the most frequent first."""
     summed = sum_kinds([pa.Table.from_pylist(rows, KINDS)]).to_pylist()
     return sorted(summed, key=lambda row: (-row["packets"], row["kind"]))
-
-
-@contextmanager
-def _watched(spark: "SparkSession", stage: str, emit: Progress) -> Iterator[None]:
-    """Report the progress of Spark's tasks until the block ends."""
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, stage, emit, over), daemon=True)
-    emit(stage, 0, STEPS)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()
-    emit(stage, STEPS, STEPS)
-
-
-def _watch(spark: "SparkSession", stage: str, emit: Progress, over: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
-    furthest = 0
-    while not over.wait(POLL_S):
-        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-        tasks = sum(one.numTasks for one in stages if one)
-        done = sum(one.numCompletedTasks for one in stages if one)
-        now = min(STEPS - 1, STEPS * done // tasks) if tasks else 0
-        if now > furthest:
-            furthest = now
-            emit(stage, now, STEPS)

@@ -2,66 +2,54 @@
 
 A simulated run has no packets: its traces contain the messages.
 
-Each metric is written as Parquet and read back by the next one.
+One Spark job of three stages reads everything (`scan`), follows each message (`follow`), and judges the order of
+deliveries. Its tasks write the large tables. The driver makes all other tables from the sums that tasks return.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis import follow, scan
+from analysis.captures.parquet import COMPRESSION
 from analysis.errors import AnalysisError
 from analysis.inputs.clocks import read_clocks
-from analysis.inputs.link_settings import SettingsOfLinks, paths_to_core, settings_of_links
-from analysis.inputs.logs import write_logs
+from analysis.inputs.link_settings import paths_to_core, settings_of_links
 from analysis.inputs.manifest import downtimes
 from analysis.inputs.run_folder import Run, read_run
 from analysis.inputs.subscriptions import subscriptions_of
-from analysis.metrics.delay_parts import packet_bytes
-from analysis.metrics.events import Event, connected, read_events
-from analysis.metrics.load import UNIT_S
-from analysis.scan import jobs_of, scan, table_path
-from analysis.spark.session import open_session
+from analysis.metrics import (
+    control,
+    delay,
+    events,
+    forwards,
+    link_utilization,
+    load,
+    mqtt,
+    overhead,
+    repair,
+)
+from analysis.metrics.tables import conform
+from analysis.scan import count_messages, jobs_of, read_all, scan_of, table_path, trace_files
+from analysis.spark.blobs import bucket_of, by_name
+from analysis.spark.fanout import error_line
+from analysis.spark.progress import Progress, watched
+from analysis.spark.session import open_context
 from analysis.summary import summarize
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark import SparkContext
 
-
-# The traces of a simulated run, in the tables that a scan of captures gives.
-
-
-MESSAGES, LINKS, LINK_UTILIZATION = "messages.parquet", "links.parquet", "link_utilization.parquet"
-
-
-def trace_files(run: Run) -> list[Path]:
-    """The paths of the three tables; AnalysisError if one is missing."""
-    files = [run.trace / name for name in (MESSAGES, LINKS, LINK_UTILIZATION)]
-    for file in files:
-        if not file.is_file():
-            raise AnalysisError(
-                f"{file} is missing.", "The run did not end well; simulate it again."
-            )
-    return files
-
-
-def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
-    """Sightings, totals of links, and link utilization."""
-    from analysis.metrics import link_utilization, messages, overhead
-
-    seen, links, used = trace_files(run)
-    return (
-        spark.read.schema(messages.SCHEMA).parquet(str(seen)),
-        spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
-        spark.read.schema(link_utilization.COUNTED).parquet(str(used)),
-    )
-
-
-Progress = Callable[[str, int, int], None]
-LOGS = "logs"  # an intermediate table, deleted at the end
-SHORT_BYTES = 200_000_000  # of captures; for less data Java's optimising compiler does not pay off
+BUCKET_BYTES = 32_000_000  # of captures; the records of a bucket must fit into a task's memory
 STARTING, READING, TRACES, FOLLOWING, SUMMING = (
     "starting Spark",
     "reading the captures",
@@ -80,7 +68,7 @@ def analyze(
     *,
     emit: Progress = _ignore,
     master: str = "local[*]",
-    load_unit_s: float = UNIT_S,
+    load_unit_s: float = load.UNIT_S,
     deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary.
@@ -89,34 +77,42 @@ def analyze(
     `deadlines`: level -> seconds; they override those of the manifest.
     """
     run = read_run(Path(run_dir).resolve())
-    size = size_of(run)  # reports wrong files before Spark starts
+    check_files(run)  # before Spark starts
     emit(STARTING, 0, 1)
-    with open_session(master, short=size < SHORT_BYTES) as spark:
+    with open_context(master) as context:
         emit(STARTING, 1, 1)
-        return measure(spark, run, emit, load_unit_s, deadlines)
+        return measure(context, run, emit, load_unit_s, deadlines)
 
 
 def measure(
-    spark: "SparkSession",
+    context: "SparkContext",
     run: Run,
     emit: Progress = _ignore,
-    load_unit_s: float = UNIT_S,
+    load_unit_s: float = load.UNIT_S,
     deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
-    """The same in an open session. Earlier metrics stay until the new ones are complete."""
+    """The same with Spark started. Earlier metrics stay until the new ones are complete."""
     unfinished = run.folder / "metrics.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         due = {**run.deadlines, **(deadlines or {})}
-        summary = _Measurement(spark, run, unfinished, emit, load_unit_s, due).measure()
+        measurement = _Measurement(run, unfinished, load_unit_s, due)
+        sums = measurement.read_and_follow(context, emit)
+        emit(SUMMING, 0, 1)
+        summary = measurement.sum_up(sums)
     except BaseException:  # also on an interrupt: remove incomplete results
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    shutil.rmtree(table_path(unfinished, LOGS), ignore_errors=True)
     shutil.rmtree(run.metrics, ignore_errors=True)
     unfinished.rename(run.metrics)
     _write_json(run.summary, summary)
+    emit(SUMMING, 1, 1)
     return summary
+
+
+def check_files(run: Run) -> None:
+    """AnalysisError if a file is not a capture or trace."""
+    size_of(run)
 
 
 def size_of(run: Run) -> float:
@@ -127,187 +123,156 @@ def size_of(run: Run) -> float:
 
 
 class _Measurement:
-    """The measurement of one run in one session."""
+    """The measurement of one run."""
 
     def __init__(
-        self,
-        spark: "SparkSession",
-        run: Run,
-        folder: Path,
-        emit: Progress,
-        load_unit_s: float,
-        deadlines: Mapping[int, float],
+        self, run: Run, folder: Path, load_unit_s: float, deadlines: Mapping[int, float]
     ) -> None:
-        self.spark = spark
         self.run = run
         self.folder = folder
-        self.emit = emit
         self.load_unit_s = load_unit_s
         self.deadlines = deadlines
         self.clocks = read_clocks(run.clocks)
+        self.settings = settings_of_links(run.manifest)
 
-    def measure(self) -> dict[str, Any]:
-        from analysis.metrics import (
-            delay,
-            deliveries,
-            events,
-            hops,
-            link_utilization,
-            overhead,
-            publications,
+    # The job of Spark
+
+    def read_and_follow(self, context: "SparkContext", emit: Progress) -> dict[str, pa.Table]:
+        """Write the large tables, and return the sums of all tasks."""
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        buckets = max(context.defaultParallelism, int(size_of(self.run) // BUCKET_BYTES))
+        for name in follow.WRITTEN:
+            table_path(self.folder, name).mkdir(parents=True)
+        reading_all = scan_of(self.run, self.folder, buckets, self.load_unit_s)
+        known = self._following(buckets)
+        items = (
+            read_all(context, self.run, reading_all)
+            .partitionBy(buckets + 1, bucket_of)  # the last one has what the driver collects
+            .mapPartitionsWithIndex(partial(follow.follow, known))
+            .partitionBy(buckets + 1, bucket_of)
+            .mapPartitionsWithIndex(partial(follow.judge_order, known))
         )
-
         reading = TRACES if self.run.simulated else READING
-        self.emit(reading, 0, 3)
-        seen, links, used = self._traced() if self.run.simulated else self._scanned()
-        self._keep("overhead", overhead.overhead(links), overhead.SCHEMA)
-        self.emit(reading, 2, 3)
-        logs = self._logs()
-        from_ns = self.run.measured_from_ns
-        published = self._keep(
-            "publications", publications.publications(logs, from_ns), publications.SCHEMA
-        )
-        ignored = publications.count_before(logs, from_ns) if from_ns else 0
-        self.emit(reading, 3, 3)
+        with watched(context, (reading, FOLLOWING, FOLLOWING), emit):
+            try:
+                return by_name(items.collect())
+            except (Py4JJavaError, PySparkException) as error:  # a task failed
+                raise AnalysisError(
+                    f"{self.run.name} cannot be measured: {error_line(error)}.",
+                    "Its files are damaged, or of another version; run it again.",
+                ) from error
 
-        self.emit(FOLLOWING, 0, 2)
-        settings = settings_of_links(self.run.manifest)
-        crossed = self._keep(
-            "hops", hops.hops(seen, from_ns, self._paths_to_core(settings)), hops.SCHEMA
-        )
-        self.emit(FOLLOWING, 1, 2)
-        self._keep("events", events.events(logs), events.SCHEMA)
-        logged = read_events(self.folder)
-        received, dropped = publications.receptions(logs), publications.drops(logs)
-        delivered = self._keep(
-            "deliveries",
-            deliveries.deliveries(
-                published,
-                crossed,
-                received,
-                dropped,
-                subscriptions_of({node.name: node.topics for node in self.run.nodes}),
-                self.run.brokers,
-                connected(logged, self.run.brokers),
-                downtimes(self.run.manifest),
-                self.deadlines,
-                self.clocks,
-            ),
-            deliveries.SCHEMA,
-        )
-        self.emit(FOLLOWING, 2, 2)
-
-        self.emit(SUMMING, 0, 3)
-        self._keep("delay", delay.delay(delivered), delay.SCHEMA)
-        self.emit(SUMMING, 1, 3)
-        begin_ns, end_ns = self.run.played or _seen_time(seen)
-        self._measure_overlay(seen, links, delivered, logged, begin_ns, end_ns)
-        self._keep(
-            "link_utilization",
-            link_utilization.utilization(used, settings, begin_ns, self.load_unit_s),
-            link_utilization.SCHEMA,
-        )
-        self.emit(SUMMING, 2, 3)
-        seconds = (end_ns - begin_ns) / 1e9
-        summary = summarize(
-            self.run, self.folder, ignored, seconds, self.load_unit_s, self.deadlines, self.clocks
-        )
-        self.emit(SUMMING, 3, 3)
-        return summary
-
-    def _measure_overlay(
-        self,
-        seen: "DataFrame",
-        links: "DataFrame",
-        delivered: "DataFrame",
-        logged: list[Event],
-        begin_ns: int,
-        end_ns: int,
-    ) -> None:
-        """Measure forwards, control traffic, load and repairs in this time."""
-        from analysis.metrics import control, forwards, load, repair
-
+    def _following(self, buckets: int) -> follow.Following:
         run = self.run
-        by_topic = forwards.forwards_by_topic(self.spark, table_path(self.folder, "hops"))
-        self._keep("forwards", forwards.forwards(by_topic, seen), forwards.SCHEMA)
-        self._keep(
+        return follow.Following(
+            self.folder,
+            buckets,
+            run.brokers,
+            subscriptions_of({node.name: node.topics for node in run.nodes}),
+            tuple(paths_to_core(run.manifest, self.settings)),
+            overhead.header_bytes(self._traced_links()) if run.simulated else None,
+            downtimes(run.manifest),
+            self.deadlines,
+            self.clocks,
+            run.measured_from_ns,
+            run.played[1] if run.played else None,
+        )
+
+    def _traced_links(self) -> pa.Table:
+        return conform(pq.read_table(trace_files(self.run)[1]), overhead.LINKS_SCHEMA)
+
+    # The other tables
+
+    def sum_up(self, sums: Mapping[str, pa.Table]) -> dict[str, Any]:
+        """Write the small tables, and return the summary."""
+
+        def summed(name: str, schema: pa.Schema) -> pa.Table:
+            found = sums.get(name)
+            return schema.empty_table() if found is None else found
+
+        if self.run.simulated:
+            links = self._traced_links()
+            used = pq.read_table(trace_files(self.run)[2])
+        else:
+            links = overhead.links(summed(scan.TOTALS, overhead.LINKS_SCHEMA))
+            used = summed(scan.UTILIZATION, link_utilization.COUNTED)
+        logged = self._write("events", summed(scan.EVENTS, events.SCHEMA).sort_by("t_ns"))
+        self._write("links", links)
+        self._write("overhead", overhead.overhead(links))
+        self._write(
+            "forwards",
+            forwards.forwards(
+                sums[follow.FORWARDS], summed(scan.PARTICIPANTS, forwards.PARTICIPANTS)
+            ),
+        )
+        delivered = self._read("deliveries")
+        self._write("delay", delay.delay(delivered))
+        begin_ns, end_ns = self.run.played or self._seen_time()
+        counted = sums if self.run.played else self._count_again(begin_ns, end_ns)
+        self._write_traffic(counted, links, begin_ns, end_ns)
+        self._write(
+            "link_utilization",
+            link_utilization.utilization(used, self.settings, begin_ns, self.load_unit_s),
+        )
+        last_sent = partial(repair.last_sent_ns, table_path(self.folder, "messages"))
+        self._write(
+            "repair",
+            repair.repair(self.run, delivered, last_sent, events.listed(logged), self.run.brokers),
+        )
+        self._write("mqtt_deliveries", mqtt.deliveries(self._read("mqtt")))
+        return summarize(
+            self.run,
+            self.folder,
+            pc.sum(sums[follow.IGNORED]["messages"]).as_py(),
+            (end_ns - begin_ns) / 1e9,
+            self.load_unit_s,
+            self.deadlines,
+            self.clocks,
+        )
+
+    def _write_traffic(
+        self, counted: Mapping[str, pa.Table], links: pa.Table, begin_ns: int, end_ns: int
+    ) -> None:
+        """Control messages and load; nothing was counted if nothing was seen."""
+        sent, packets = counted.get(scan.CONTROL), counted.get(scan.PACKETS)
+        self._write(
             "control",
-            control.control(seen, links, run.brokers, begin_ns, end_ns),
-            control.SCHEMA,
+            control.SCHEMA.empty_table()
+            if sent is None or packets is None
+            else control.control(control.Counted(sent, packets), links, begin_ns, end_ns),
         )
-        self._keep("load", load.load(seen, begin_ns, end_ns, self.load_unit_s), load.SCHEMA)
-        self._keep(
-            "repair", repair.repair(run, delivered, seen, logged, run.brokers), repair.SCHEMA
-        )
+        loads = counted.get(scan.LOAD)
+        self._write("load", load.SCHEMA.empty_table() if loads is None else load.load(loads))
 
-    def _paths_to_core(self, settings: SettingsOfLinks) -> "DataFrame":
-        """The link settings of each node's path to the core, and the size of packet headers there."""
-        from analysis.metrics.delay_parts import paths_frame
+    def _seen_time(self) -> tuple[int, int]:
+        """From the first publication to the last message on any link, for a run without a scenario."""
+        columns = ["kind", "published_ns", "last_ns"]
+        seen = pq.read_table(table_path(self.folder, "messages"), columns=columns)
+        begin = pc.min(seen.filter(pc.field("kind") == "PUBLISH")["published_ns"]).as_py()
+        end = pc.max(seen["last_ns"]).as_py()
+        return (begin or end or 0, end or 0)
 
-        paths = paths_to_core(self.run.manifest, settings)
-        return paths_frame(self.spark, paths, packet_bytes(self.folder))
+    def _count_again(self, begin_ns: int, end_ns: int) -> dict[str, pa.Table]:
+        """Count messages when the time that counts is known; tasks knew it only of a played scenario."""
+        known = scan_of(self.run, self.folder, 1, self.load_unit_s)
+        known = replace(known, played=(begin_ns, end_ns))
+        parts: dict[str, list[pa.Table]] = {}
+        for file in sorted(table_path(self.folder, "messages").glob("*.parquet")):
+            for batch in pq.ParquetFile(file).iter_batches():
+                for name, rows in count_messages(known, pa.Table.from_batches([batch])).items():
+                    parts.setdefault(name, []).append(rows)
+        return {name: pa.concat_tables(tables) for name, tables in parts.items()}
 
-    def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
-        """Messages, totals of links and utilization from the captures."""
-        from analysis.metrics import messages, mqtt, overhead
+    def _write(self, name: str, rows: pa.Table) -> pa.Table:
+        folder = table_path(self.folder, name)
+        folder.mkdir(exist_ok=True)
+        pq.write_table(rows, folder / "part-00000.parquet", compression=COMPRESSION)
+        return rows
 
-        scanned = scan(self.spark, self.run, self.folder, self.load_unit_s)
-        self.emit(READING, 1, 3)
-        totals, used = map(self.spark.createDataFrame, (scanned.totals, scanned.link_utilization))
-        self._keep_mqtt_deliveries(self._read("mqtt", mqtt.SCHEMA))
-        return (
-            self._read("messages", messages.SCHEMA),
-            self._keep("links", overhead.links(totals), overhead.LINKS_SCHEMA),
-            used,
-        )
-
-    def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
-        """The same from the traces of a simulated run, which has no MQTT and no datagrams."""
-        from analysis.metrics import datagrams, messages, mqtt, overhead
-        from analysis.metrics.empty import empty_table
-
-        seen, links, used = read_trace(self.spark, self.run)
-        self._keep("datagrams", empty_table(self.spark, datagrams.SCHEMA), datagrams.SCHEMA)
-        packets = self._keep("mqtt", empty_table(self.spark, mqtt.SCHEMA), mqtt.SCHEMA)
-        self._keep_mqtt_deliveries(packets)
-        return (
-            self._keep("messages", seen, messages.SCHEMA),
-            self._keep("links", links, overhead.LINKS_SCHEMA),
-            used,
-        )
-
-    def _keep_mqtt_deliveries(self, packets: "DataFrame") -> None:
-        from analysis.metrics import mqtt
-        from analysis.metrics.empty import empty_table
-
-        silent = packets.isEmpty()
-        found = (
-            empty_table(self.spark, mqtt.DELIVERIES_SCHEMA) if silent else mqtt.deliveries(packets)
-        )
-        self._keep("mqtt_deliveries", found, mqtt.DELIVERIES_SCHEMA)
-
-    def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":
-        """Write a metric and read it back."""
-        frame.write.parquet(str(table_path(self.folder, name)))
-        return self._read(name, schema)
-
-    def _read(self, name: str, schema: str) -> "DataFrame":
-        return self.spark.read.schema(schema).parquet(str(table_path(self.folder, name)))
-
-    def _logs(self) -> "DataFrame":
-        from analysis.metrics.publications import LOG_SCHEMA
-
-        write_logs(self.spark, self.run.log_files(), table_path(self.folder, LOGS), self.clocks)
-        return self._read(LOGS, LOG_SCHEMA)
-
-
-def _seen_time(seen: "DataFrame") -> tuple[int, int]:
-    """From the first publication to the last message on any link, for a run without a scenario."""
-    from pyspark.sql import functions as sf
-
-    published = sf.min(sf.when(sf.col("kind") == "PUBLISH", sf.col("published_ns")))
-    (row,) = seen.agg(published.alias("begin"), sf.max("last_ns").alias("end")).collect()
-    return (row.begin or row.end or 0, row.end or 0)
+    def _read(self, name: str) -> pa.Table:
+        return pq.read_table(table_path(self.folder, name))
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

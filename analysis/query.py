@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import Run
-from analysis.pipeline import STARTING, Progress
+from analysis.pipeline import STARTING
+from analysis.spark.progress import Progress
 from analysis.spark.session import open_session
 from analysis.stats.trials import of_run, trials_of
 
@@ -26,7 +27,7 @@ def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[s
             f"Run {runs[0].name} has no metrics.", f"`testbed analyze {runs[0].name}` makes them."
         )
     emit(STARTING, 0, 1)
-    with open_session(short=True) as spark:
+    with open_session() as spark:
         emit(STARTING, 1, 1)
         emit(ASKING, 0, 1)
         answer = ask(spark, sql, runs, most)

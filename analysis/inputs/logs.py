@@ -1,21 +1,16 @@
-"""The nodes' logs as a table: tasks parse them in large blocks and write Parquet, so lines do not pass through Java."""
+"""The nodes' logs as a table, parsed in large blocks."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
 
 from analysis.captures.clock import Clock
-from analysis.captures.parquet import GrowingFile
-from analysis.inputs.clocks import NONE, Clocks
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOG = pa.schema(
     [
@@ -48,29 +43,6 @@ class LogRange:
     def node(self) -> str:
         """The node that wrote the log."""
         return self.path.stem
-
-
-def write_logs(
-    spark: "SparkSession", files: Sequence[Path], folder: Path, clocks: Clocks = NONE
-) -> None:
-    """Write all log records of these files, as LOG, to this folder, which the workers of a cluster must see.
-
-    `clocks`: of nodes whose records have times of their own clock.
-    """
-    folder.mkdir()
-    tasks = spark.sparkContext.defaultParallelism
-    shares = distribute(files, tasks)
-
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                with GrowingFile(folder / f"part-{number:05}.parquet", LOG) as file:
-                    for log_range in shares[number]:
-                        for rows in read_range(log_range):
-                            file.write(timed_by(clocks.get(log_range.node), rows))
-        yield from ()
-
-    spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
 
 
 def distribute(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:

@@ -6,64 +6,91 @@ actual number of packets. Pure acknowledgements are left out.
 """
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from analysis.metrics.overhead import header_bytes
+from analysis.metrics.tables import message_bytes, own_links, schema, summed
 from analysis.protocols.overlay_messages import CARRIED_KINDS, OVERLAY_KINDS
 
-SCHEMA = """
+SCHEMA = schema("""
     node string, direction string, between_brokers boolean, kind string, overlay_kind string, carried_kind string,
     messages long, message_bytes long, wire_bytes double, bytes_per_s double
-"""
+""")
+GROUP = ("link", "direction", "between_brokers", "kind", "overlay_kind", "carried_kind")
+SUMS = ("messages", "message_bytes", "packets")
+SENT = ("link", "direction")
 
 
-def control(
-    messages: DataFrame, links: DataFrame, brokers: Collection[str], begin_ns: int, end_ns: int
-) -> DataFrame:
-    """Count the messages that began in this time; `bytes_per_s` is their average over it."""
-    own = messages.where("(direction = 'up' and link = src) or (direction = 'down' and link = dst)")
-    place = ("link", "direction")
-    touched = own.groupBy(*place).agg(sf.sum("packets").alias("touched"))
-    header = (
-        links.where("tcp_packets > 0")
-        .join(touched, list(place))
-        .select(
-            *place,
-            (
-                sf.least(sf.lit(1.0), sf.col("data_packets") / sf.col("touched"))
-                * (sf.col("ethernet_bytes") + sf.col("ip_bytes") + sf.col("tcp_bytes"))
-                / sf.col("tcp_packets")
-            ).alias("packet_bytes"),
-        )
+class Counted(NamedTuple):
+    """Sums over messages: of the control messages by GROUP, and of the packets of all messages by SENT."""
+
+    control: pa.Table
+    packets: pa.Table
+
+
+def count_control(
+    messages: pa.Table, brokers: Collection[str], begin_ns: int, end_ns: int
+) -> Counted:
+    """Sum the control messages that began in this time, and the packets of all messages."""
+    own = messages.filter(pc.or_(*own_links(messages)))
+    packets = own["packets"].cast(pa.int64())
+    central = pa.array(sorted(brokers), pa.string())
+    both = pc.and_(pc.is_in(own["src"], central), pc.is_in(own["dst"], central))
+    rows = pa.table(
+        {
+            **{name: own[name] for name in GROUP if name != "between_brokers"},
+            "between_brokers": both,
+            "first_ns": own["first_ns"],
+            "messages": pa.repeat(pa.scalar(1, pa.int64()), own.num_rows),
+            "message_bytes": message_bytes(own),
+            "packets": packets,
+        }
     )
-    size = sum(
-        (sf.col(f"{part}_bytes") for part in ("websocket", "label", "header")), sf.lit(0)
-    ) + sf.col("payload_bytes")
-    both = sf.col("src").isin(list(brokers)) & sf.col("dst").isin(list(brokers))
+    first = pc.field("first_ns")
+    chosen = (pc.field("kind") != "PUBLISH") & (first >= begin_ns) & (first <= end_ns)
+    return Counted(summed(rows.filter(chosen), GROUP, SUMS), summed(rows, SENT, ["packets"]))
+
+
+def control(counted: Counted, links: pa.Table, begin_ns: int, end_ns: int) -> pa.Table:
+    """The control messages of this time by kind; `bytes_per_s` is their average over it."""
+    headers = _headers_of_a_packet(links, counted.packets)
     seconds = max((end_ns - begin_ns) / 1e9, 1e-9)
-    return (
-        own.where("kind != 'PUBLISH'")
-        .where(sf.col("first_ns").between(begin_ns, end_ns))
-        .join(sf.broadcast(header), list(place))
-        .groupBy(
-            sf.col("link").alias("node"),
-            "direction",
-            both.alias("between_brokers"),
-            "kind",
-            _named("overlay_kind", OVERLAY_KINDS).alias("overlay_kind"),
-            _named("carried_kind", CARRIED_KINDS).alias("carried_kind"),
-        )
-        .agg(
-            sf.count("*").alias("messages"),
-            sf.sum(size).alias("message_bytes"),
-            sf.sum(size + sf.col("packets") * sf.col("packet_bytes")).alias("wire_bytes"),
-        )
-        .withColumn("bytes_per_s", sf.col("wire_bytes") / seconds)
-    )
+    rows = []
+    for row in summed(counted.control, GROUP, SUMS).to_pylist():
+        header = headers.get((row["link"], row["direction"]))
+        if header is not None:
+            wire_bytes = row["message_bytes"] + row.pop("packets") * header
+            named = {
+                "node": row.pop("link"),
+                "overlay_kind": _named(row.pop("overlay_kind"), OVERLAY_KINDS),
+                "carried_kind": _named(row.pop("carried_kind"), CARRIED_KINDS),
+            }
+            rows.append(
+                {**row, **named, "wire_bytes": wire_bytes, "bytes_per_s": wire_bytes / seconds}
+            )
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def _named(column: str, names: Mapping[int, str]) -> Column:
+def _headers_of_a_packet(links: pa.Table, packets: pa.Table) -> dict[tuple[str, str], float]:
+    """Bytes of packet headers for each packet of a message, scaled to the actual number of packets."""
+    touched = {
+        (row["link"], row["direction"]): row["packets"]
+        for row in summed(packets, SENT, ["packets"]).to_pylist()
+    }
+    actual = {
+        (row["link"], row["direction"]): row["data_packets"]
+        for row in links.select([*SENT, "data_packets"]).to_pylist()
+    }
+    return {
+        place: min(1.0, actual[place] / touched[place]) * size
+        for place, size in header_bytes(links).items()
+        if touched.get(place)
+    }
+
+
+def _named(number: int | None, names: Mapping[int, str]) -> str | None:
     """The name of a number; without a name, the number itself."""
-    known = sf.create_map(*(sf.lit(part) for pair in names.items() for part in pair))
-    return sf.coalesce(known[sf.col(column)], sf.col(column).cast("string"))
+    return None if number is None else names.get(number, str(number))

@@ -1,58 +1,73 @@
 """delay: outcome and delay of the expected deliveries, by priority."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow.compute as pc
 
 from analysis.formatting import natural
-from analysis.metrics import clock_errors
+from analysis.metrics import clock_errors, percentiles
 from analysis.metrics.delay_parts import PARTS
+from analysis.metrics.percentiles import NOT_WITHIN, SHARES, Delays
+from analysis.metrics.tables import schema
 
-SCHEMA = """
+SCHEMA = schema("""
     priority int, expected long, delivered long, lost long, duplicates long,
     p50 double, p95 double, p99 double, max double, hops_mean double, hops_max int, mean double, late long,
     out_of_order long, queue_s double, transmission_s double, propagation_s double, retransmission_s double,
-    delay_error_s double, delay_error_max_s double
-"""
+    delay_error_s double, delay_error_max_s double,
+    p50_not_within_s double, p95_not_within_s double, p99_not_within_s double, max_not_within_s double
+""")
 
 
-def delay(deliveries: DataFrame) -> DataFrame:
-    """Counts, exact percentiles of the delay (linear between neighbours), hops, and the mean of each part of the delay.
+def delay(deliveries: pa.Table) -> pa.Table:
+    """Counts, percentiles of the delay, hops, and the mean of each part of the delay; the most urgent level first.
 
-    Lost messages have no delay, and are neither late nor out of order. `late` is null where there is no deadline.
+    Percentiles are over all expected deliveries. One that was not reached is null, and `p50_not_within_s`, ... is its
+    bound. All other numbers are of the deliveries that were made: `mean` is the sum of its parts by cause.
+    Lost messages are neither late nor out of order. `late` is null where there is no deadline.
     `delay_error_s` and `delay_error_max_s`: the median and the largest error by the clocks of the ends.
     """
-    came = sf.col("status") == "delivered"
-    return deliveries.groupBy("priority").agg(
-        sf.count("*").alias("expected"),
-        sf.sum(came.cast("long")).alias("delivered"),
-        sf.sum((~came).cast("long")).alias("lost"),
-        sf.sum("duplicates").alias("duplicates"),
-        *(
-            sf.percentile("delay_s", share).alias(name)
-            for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
-        ),
-        sf.max("delay_s").alias("max"),
-        sf.avg("hops").alias("hops_mean"),
-        sf.max("hops").alias("hops_max"),
-        sf.avg("delay_s").alias("mean"),
-        sf.when(
-            sf.max("deadline_s").isNotNull(),
-            sf.sum(sf.coalesce("late", sf.lit(False)).cast("long")),
-        ).alias("late"),
-        sf.sum(sf.coalesce("out_of_order", sf.lit(False)).cast("long")).alias("out_of_order"),
-        *(sf.avg(part).alias(part) for part in PARTS),
-        sf.percentile("delay_error_s", 0.5).alias("delay_error_s"),
-        sf.max("delay_error_s").alias("delay_error_max_s"),
-    )
+    levels = sorted(set(deliveries["priority"].to_pylist()), reverse=True)
+    rows = [_row(level, deliveries.filter(pc.field("priority") == level)) for level in levels]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def _row(level: int, deliveries: pa.Table) -> dict[str, Any]:
+    delivered = _sum(pc.equal(deliveries["status"], "delivered"))
+    found = percentiles.summary_of(percentiles.of_table(deliveries))
+    errors = deliveries[clock_errors.COLUMN].drop_null().to_numpy()
+    dated = deliveries["deadline_s"].null_count < deliveries.num_rows
+    return {
+        "priority": level,
+        "expected": deliveries.num_rows,
+        "delivered": delivered,
+        "lost": deliveries.num_rows - delivered,
+        "duplicates": _sum(deliveries["duplicates"]),
+        **{name: found[name] for name in SHARES},
+        **{f"{name}_{NOT_WITHIN}": bound for name, bound in found[NOT_WITHIN].items()},
+        "hops_mean": pc.mean(deliveries["hops"]).as_py(),
+        "hops_max": pc.max(deliveries["hops"]).as_py(),
+        "mean": pc.mean(deliveries["delay_s"]).as_py(),
+        "late": _sum(deliveries["late"]) if dated else None,
+        "out_of_order": _sum(deliveries["out_of_order"]),
+        **{part: pc.mean(deliveries[part]).as_py() for part in PARTS},
+        "delay_error_s": float(np.median(errors)) if len(errors) else None,
+        "delay_error_max_s": float(errors.max()) if len(errors) else None,
+    }
+
+
+def _sum(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+RECEIVED = ("p50", "p95", "max")  # percentiles of a receiver, and of a method
 
 
 def by_receiver(deliveries: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
-    """receiver -> level -> counts and exact percentiles of the delay, as the metric `delay` has them.
+    """receiver -> level -> counts and percentiles of the delay, as the metric `delay` has them.
 
     `error_s`: the errors of these, where clocks differ.
     """
@@ -69,37 +84,29 @@ def by_method(
 def _grouped(
     deliveries: pa.Table, group_of: Callable[[str], str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    delays: dict[tuple[str, int], list[float | None]] = {}
-    errors: dict[tuple[str, int], list[float]] = {}
-    uncertain = clock_errors.known(deliveries)
-    names = ("receiver", "priority", "delay_s", clock_errors.COLUMN if uncertain else "delay_s")
-    for receiver, priority, delay, error in zip(
-        *(deliveries[name].to_pylist() for name in names), strict=True
+    delays, errors = percentiles.of_table(deliveries), clock_errors.of_table(deliveries)
+    places: dict[tuple[str, int], list[int]] = {}
+    for place, (receiver, priority) in enumerate(
+        zip(*(deliveries[name].to_pylist() for name in ("receiver", "priority")), strict=True)
     ):
-        key = (group_of(receiver), priority)
-        delays.setdefault(key, []).append(delay)
-        if uncertain and delay is not None:
-            errors.setdefault(key, []).append(error)
+        places.setdefault((group_of(receiver), priority), []).append(place)
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for key in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
+    for key in sorted(places, key=lambda key: (natural(key[0]), -key[1])):
         group, priority = key
-        outcome = _outcome(delays[key]) | _error(delays[key], errors.get(key))
-        found.setdefault(group, {})[str(priority)] = outcome
+        mine = Delays(*(column[places[key]] for column in delays))
+        found.setdefault(group, {})[str(priority)] = outcome(mine, errors[places[key]], RECEIVED)
     return found
 
 
-def _error(delays: list[float | None], errors: list[float] | None) -> dict[str, Any]:
-    """The errors of the percentiles; empty where they are exact."""
-    if not errors or not any(errors):
-        return {}
-    came = np.array([delay for delay in delays if delay is not None])
-    return {"error_s": clock_errors.of_statistics(came, np.array(errors), ("p50", "p95", "max"))}
-
-
-def _outcome(delays: list[float | None]) -> dict[str, Any]:
-    came = [delay for delay in delays if delay is not None]
-    count = {"expected": len(delays), "delivered": len(came), "lost": len(delays) - len(came)}
-    if not came:
-        return {**count, "p50": None, "p95": None, "max": None}
-    p50, p95 = (float(value) for value in np.percentile(came, (50, 95)))
-    return {**count, "p50": p50, "p95": p95, "max": max(came)}
+def outcome(delays: Delays, errors: clock_errors.Array, names: Sequence[str]) -> dict[str, Any]:
+    """Counts, these percentiles, and `error_s`: their errors, if they are not exact."""
+    expected, delivered = len(delays.s), int(np.isfinite(delays.s).sum())
+    found = {
+        "expected": expected,
+        "delivered": delivered,
+        "lost": expected - delivered,
+        **percentiles.summary_of(delays, names),
+    }
+    if not errors.any():
+        return found
+    return {**found, "error_s": clock_errors.of_statistics(delays.s, errors, names)}

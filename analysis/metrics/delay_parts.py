@@ -2,124 +2,150 @@
 
 Each part in this order is at most what is left, so they add up, and none is negative:
 
-    propagation     the configured delays of the hop's links
+    propagation     the configured delays of the hop's links: up from the sender, through all routers that it is behind,
+                    and down to the receiver; two nodes with a common router meet there, below its own link
     transmission    the time of the message's bytes on otherwise idle links: all of it on the slowest link, and one
                     packet of it on each other link, since packets are pipelined
     retransmission  how much later the message was complete because packets were lost and sent again
     queue           everything else: in the node, in its kernel, before a link, behind jitter, in a TCP window
 """
 
-from collections.abc import Mapping
-from pathlib import Path
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from analysis.inputs.link_settings import PathToCore
 
+Array = npt.NDArray[Any]
 PARTS = ("queue_s", "transmission_s", "propagation_s", "retransmission_s")
 USUAL_PACKET_BYTES = 66.0  # around a segment: Ethernet 14, IP 20, TCP 32
-PATHS = pa.schema(
-    [
-        ("node", pa.string()),
-        ("direction", pa.string()),
-        ("from_ns", pa.int64()),
-        ("until_ns", pa.int64()),
-        ("router", pa.string()),
-        *((n, pa.float64()) for n in PathToCore._fields[5:]),
-        ("packet_bytes", pa.float64()),
-    ]
-)
+UNKNOWN = -1
 
 
-def paths_frame(
-    spark: SparkSession, paths: list[PathToCore], packet_bytes: Mapping[tuple[str, str], float]
-) -> DataFrame:
-    """The paths as a small table; `packet_bytes`: bytes of a packet's headers on a (link, direction)."""
-    rows = [
-        {
-            **path._asdict(),
-            "packet_bytes": packet_bytes.get((path.node, path.direction), USUAL_PACKET_BYTES),
-        }
-        for path in paths
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, PATHS))
+class Crossing(NamedTuple):
+    """The links that a hop crosses: the sum of their delays, the slowest, and the sum of the others."""
+
+    delay_s: float
+    slowest_byte_s: float
+    other_byte_s: float
+    packet_bytes: float  # of a packet's headers on the sender's link
 
 
-def with_parts(hops: DataFrame, paths: DataFrame) -> DataFrame:
-    """Add the PARTS of each completed hop; null where a link is unknown.
+class Paths:
+    """The paths of all nodes to the core and back, and the size of packet headers there."""
 
-    Needs ready_ns, sent_first_ns, received_last_ns, stream_bytes, packets, stalled_ns, repeated_up_ns,
+    def __init__(
+        self, paths: Sequence[PathToCore], packet_bytes: Mapping[tuple[str, str], float]
+    ) -> None:
+        """`packet_bytes`: bytes of a packet's headers on a (link, direction)."""
+        self._paths = paths
+        self._packet_bytes = packet_bytes
+        self._of: dict[tuple[str, str], list[int]] = {}  # by end, in the order of time
+        for number, path in enumerate(paths):
+            self._of.setdefault((path.node, path.direction), []).append(number)
+
+    def at(self, direction: str, nodes: Array, known: Array, times_ns: Array) -> Array:
+        """For each node and time the number of the path in this direction; UNKNOWN if it is not known."""
+        found = np.full(len(nodes), UNKNOWN)
+        for node in set(nodes.tolist()):
+            of_node = self._of.get((node, direction))
+            if of_node is None:
+                continue
+            mine = np.flatnonzero(known & (nodes == node))
+            if len(of_node) == 1:
+                found[mine] = of_node[0]
+                continue
+            begins = [self._paths[number].from_ns for number in of_node]
+            places = [bisect_right(begins, at_ns) - 1 for at_ns in times_ns[mine].tolist()]
+            found[mine] = [of_node[place] if place >= 0 else UNKNOWN for place in places]
+        return found
+
+    def crossing(self, up: int, down: int) -> Crossing:
+        """The links between two ends, without those at and above a router of both."""
+        first, last = self._paths[up], self._paths[down]
+        # Routers form a tree: those that both ends have are the one where they meet, and all above it.
+        shared = len({*first.routers} & {*last.routers})
+        delay_s, byte_s = 0.0, list[float]()
+        for path in (first, last):
+            crossed = 1 + len(path.routers) - shared
+            delay_s += sum(path.delays_s[:crossed])
+            byte_s += path.bytes_s[:crossed]
+        headers = self._packet_bytes.get((first.node, first.direction), USUAL_PACKET_BYTES)
+        slowest = max(byte_s)
+        return Crossing(delay_s, slowest, sum(byte_s) - slowest, headers)
+
+
+def with_parts(hops: pa.Table, paths: Paths | None) -> pa.Table:
+    """Add the PARTS of each completed hop; null where a link is unknown, or without paths.
+
+    Needs src, dst, ready_ns, sent_first_ns, received_last_ns, stream_bytes, packets, stalled_ns, repeated_up_ns,
     repeated_down_ns.
     """
-    total = (sf.col("received_last_ns") - sf.col("ready_ns")) / 1e9
-    apart = ~sf.coalesce(sf.col("up_router") == sf.col("down_router"), sf.lit(False))
-    own, far = ("up_own", "down_own"), ("up_far", "down_far")
-
-    def each(name: str) -> list[Column]:
-        """The values of the four links that a hop may cross; two nodes behind one router meet in it."""
-        return [
-            *(sf.col(f"{link}_{name}") for link in own),
-            *(sf.when(apart, sf.col(f"{link}_{name}")).otherwise(0.0) for link in far),
-        ]
-
-    wire_bytes = sf.col("stream_bytes") + sf.col("packets") * sf.col("up_packet_bytes")
-    slowest = sf.greatest(*each("byte_s"))
-    others = sum(each("byte_s"), sf.lit(0.0)) - slowest
-    transmission = wire_bytes * (slowest + others / sf.greatest(sf.col("packets"), sf.lit(1.0)))
-    joined = _join_path(_join_path(hops, paths, "up", "src"), paths, "down", "dst")
-    known = sf.col("up_node").isNotNull() & sf.col("down_node").isNotNull() & total.isNotNull()
-    parted = joined
-    left = sf.greatest(total, sf.lit(0.0))
-    for name, value in (
-        ("propagation_s", sum(each("delay_s"), sf.lit(0.0))),
-        ("transmission_s", transmission),
-        ("retransmission_s", _lost_s()),
-    ):
-        parted = parted.withColumn(name, sf.when(known, sf.least(left, value)))
-        left = sf.greatest(left - sf.col(name), sf.lit(0.0))
-    taken = sf.col("propagation_s") + sf.col("transmission_s") + sf.col("retransmission_s")
-    return parted.withColumn("queue_s", total - taken)
+    parts = np.full((len(PARTS), hops.num_rows), np.nan)
+    if paths is not None:
+        known = _is_known(hops, "ready_ns") & _is_known(hops, "received_last_ns")
+        times = _whole(hops, "ready_ns")
+        ends = [hops[name].to_numpy() for name in ("src", "dst")]
+        up = paths.at("up", ends[0], known, times)
+        down = paths.at("down", ends[1], known, times)
+        rows = np.flatnonzero((up != UNKNOWN) & (down != UNKNOWN))
+        pairs, which = np.unique(np.stack((up[rows], down[rows])), axis=1, return_inverse=True)
+        crossings = np.array([paths.crossing(*pair) for pair in pairs.T.tolist()])
+        if len(rows):
+            parts[:, rows] = _parts(hops, rows, crossings[which.reshape(-1)].T)
+    for name, values in zip(PARTS, parts, strict=True):
+        hops = hops.append_column(name, pa.array(values, from_pandas=True))
+    return hops
 
 
-def _lost_s() -> Column:
+def _parts(hops: pa.Table, rows: Array, crossings: Array) -> Array:
+    """PARTS of these rows, which have all times."""
+    delay_s, slowest, others, packet_bytes = crossings
+
+    packets = hops["packets"].to_numpy()[rows]
+    wire_bytes = _whole(hops, "stream_bytes")[rows] + packets * packet_bytes
+    transmission = wire_bytes * (slowest + others / np.maximum(packets, 1.0))
+    total = (_whole(hops, "received_last_ns") - _whole(hops, "ready_ns"))[rows] / 1e9
+    left = np.maximum(total, 0.0)
+    taken = []
+    for value in (delay_s, transmission, _lost_s(hops, rows)):
+        part = np.minimum(left, value)
+        left = np.maximum(left - part, 0.0)
+        taken.append(part)
+    propagation, sending, again = taken
+    return np.stack((total - (propagation + sending + again), sending, propagation, again))
+
+
+def _lost_s(hops: pa.Table, rows: Array) -> Array:
     """The delay by retransmissions.
 
     A gap is visible on the receiver's link. Loss of the last packet after the sender's link is visible only there, as
     a retransmission before the message arrived, of which the receiver's link has one copy.
     """
-    again = sf.when(
-        (sf.coalesce(sf.col("repeated_down_ns"), sf.lit(0)) == 0)
-        & (sf.col("sent_first_ns") + sf.col("repeated_up_ns") <= sf.col("received_last_ns")),
-        sf.col("repeated_up_ns"),
+    names = (
+        "sent_first_ns",
+        "received_last_ns",
+        "stalled_ns",
+        "repeated_up_ns",
+        "repeated_down_ns",
     )
-    return sf.greatest(sf.lit(0), sf.col("stalled_ns"), again) / 1e9
+    first, last, stalled, up, down = (_whole(hops, name)[rows] for name in names)
+    at_the_end = (down == 0) & _is_known(hops, "sent_first_ns")[rows] & (first + up <= last)
+    again = np.where(at_the_end, up, 0)
+    lost: Array = np.maximum(0, np.maximum(stalled, again)) / 1e9
+    return lost
 
 
-def _join_path(hops: DataFrame, paths: DataFrame, direction: str, end: str) -> DataFrame:
-    """Join each hop with the path at one of its ends, at the time when the message was ready."""
-    mine = paths.where(sf.col("direction") == direction).drop("direction")
-    named = mine.select(*(sf.col(name).alias(f"{direction}_{name}") for name in mine.columns))
-    ready = sf.col("ready_ns")
-    there = (
-        (sf.col(end) == sf.col(f"{direction}_node"))
-        & (ready >= sf.col(f"{direction}_from_ns"))
-        & (ready < sf.col(f"{direction}_until_ns"))
-    )
-    return hops.join(sf.broadcast(named), there, "left")
+def _whole(hops: pa.Table, name: str) -> Array:
+    """A column of whole numbers, 0 for null: floating-point numbers are too coarse for nanoseconds."""
+    numbers: Array = hops[name].fill_null(0).to_numpy()
+    return numbers
 
 
-def packet_bytes(metrics: Path) -> dict[tuple[str, str], float]:
-    """Mean size of a TCP packet's headers on each link and direction with packets."""
-    names = ["link", "direction", "tcp_packets", "ethernet_bytes", "ip_bytes", "tcp_bytes"]
-    rows = pq.read_table(metrics / "links.parquet", columns=names).to_pylist()
-    return {
-        (row["link"], row["direction"]): (
-            row["ethernet_bytes"] + row["ip_bytes"] + row["tcp_bytes"]
-        )
-        / row["tcp_packets"]
-        for row in rows
-        if row["tcp_packets"]
-    }
+def _is_known(hops: pa.Table, name: str) -> Array:
+    valid: Array = hops[name].is_valid().to_numpy()
+    return valid

@@ -4,20 +4,24 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
 
 from analysis.inputs.clocks import NONE, Clocks
 from analysis.inputs.manifest import Downtimes, was_down
 from analysis.inputs.subscriptions import Subscriptions
 from analysis.metrics import clock_errors
+from analysis.metrics.percentiles import OBSERVED
+from analysis.metrics.tables import grouped, schema
 
 # The journey of one message through the overlay: its hops, and where it was lost. Pure.
 
 
+Array = npt.NDArray[Any]
 DELIVERED, LOST = "delivered", "lost"
+NEVER_NS = np.iinfo(np.int64).max
 NEVER_SENT = "never sent"
 
 
@@ -191,123 +195,117 @@ def brokers_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[
     return list(dict.fromkeys(reversed(before + after)))
 
 
-SCHEMA = """
+SCHEMA = schema("""
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
     confirmed boolean, handed long, suppressed long, queue_s double, transmission_s double, propagation_s double,
-    retransmission_s double, deadline_s double, late boolean, delay_error_s double, out_of_order boolean
-"""
-ARROW_SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("receiver", pa.string()),
-        ("origin", pa.string()),
-        ("topic", pa.string()),
-        ("priority", pa.int32()),
-        ("payload_bytes", pa.int64()),
-        ("published_ns", pa.int64()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("hops", pa.int32()),
-        ("path", pa.list_(pa.string())),
-        ("received_ns", pa.int64()),
-        ("delay_s", pa.float64()),
-        ("duplicates", pa.int64()),
-        ("confirmed", pa.bool_()),
-        ("handed", pa.int64()),
-        ("suppressed", pa.int64()),
-        *((name, pa.float64()) for name in (*Parts._fields, "deadline_s")),
-        ("late", pa.bool_()),
-        ("delay_error_s", pa.float64()),
-    ]
+    retransmission_s double, deadline_s double, late boolean, delay_error_s double, out_of_order boolean,
+    observed_s double
+""")
+# What is known before the clocks' errors are added, and deliveries are compared with each other.
+FOLLOWED = pa.schema(
+    [field for field in SCHEMA if field.name not in (clock_errors.COLUMN, OBSERVED, "out_of_order")]
 )
-FOLLOWED_SCHEMA = SCHEMA.replace(
-    ", out_of_order boolean", ""
-)  # before deliveries are compared with each other
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
 HOP = ("id", *Hop._fields)
 RECEPTION = ("id", "receiver", "handed", "suppressed")
 DROP = ("id", "dropper", "peer")
+FLOW = ("receiver", "origin", "topic", "priority")
+
+
+class Followed(NamedTuple):
+    """What is known of some messages: all of each."""
+
+    publications: pa.Table
+    hops: pa.Table
+    receptions: (
+        pa.Table
+    )  # how often an application received a message, and discarded a duplicate, by its log
+    drops: pa.Table  # by the droppers' logs
 
 
 def deliveries(
-    publications: DataFrame,
-    hops: DataFrame,
-    receptions: DataFrame,
-    drops: DataFrame,
+    known: Followed,
     subscriptions: Subscriptions,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
     down: Downtimes | None = None,
     deadlines: Mapping[int, float] | None = None,
     clocks: Clocks = NONE,
-) -> DataFrame:
-    """A message is delivered when all its bytes were seen on the receiver's link.
+    until_ns: int = 0,
+) -> pa.Table:
+    """The deliveries of these messages. One is delivered when all its bytes were seen on the receiver's link.
 
-    `subscriptions`: of all nodes. `receptions`: id, receiver, how often its application received the message and how
-    often the receiver discarded a duplicate, by its log. `drops`: id, dropper, peer, by the droppers' logs.
-    `connected`: receiver -> times and brokers of its links, in order. `down`: downtimes of nodes that were stopped.
-    `deadlines`: level -> seconds after which a delivery is late. `clocks`: of nodes that have one of their own.
+    `subscriptions`: of all nodes. `connected`: receiver -> times and brokers of its links, in order. `down`: downtimes
+    of nodes that were stopped. `deadlines`: level -> seconds after which a delivery is late. `clocks`: of nodes that
+    have one of their own. `until_ns`: end of the observation; `observed_s` is how long it lasted after the publication.
     All times are already the lab machine's; `delay_error_s` is their error.
     """
-    # All rows of a message meet in one partition: one shuffle, and each message is followed there.
-    kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
-    parts = [
-        frame.select(*names, sf.lit(number).alias("what"))
-        for number, (frame, names) in enumerate(kinds)
-    ]
-    known = parts[0]
-    for part in parts[1:]:
-        known = known.unionByName(part, allowMissingColumns=True)
-    central = frozenset(brokers)
-    links, ended, due = dict(connected or {}), dict(down or {}), dict(deadlines or {})
-
-    def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        whole = list(batches)
-        if whole:
-            table = pa.Table.from_batches(whole)
-            found = _follow(table, subscriptions, central, links, ended, due)
-            yield from _with_errors(found, clocks).to_batches()
-
-    return in_order(known.repartition("id").mapInArrow(follow, FOLLOWED_SCHEMA))
-
-
-def in_order(followed: DataFrame) -> DataFrame:
-    """Add `out_of_order`: whether the receiver got a later publication of the same flow first."""
-    flow = Window.partitionBy("receiver", "origin", "topic", "priority")
-    later = flow.orderBy(sf.col("published_ns").desc()).rangeBetween(Window.unboundedPreceding, -1)
-    overtaken = sf.coalesce(
-        sf.min("received_ns").over(later) < sf.col("received_ns"), sf.lit(False)
+    found = _follow(
+        known, subscriptions, frozenset(brokers), connected or {}, down or {}, deadlines or {}
     )
-    return followed.withColumn(
-        "out_of_order", sf.when(sf.col("received_ns").isNotNull(), overtaken)
+    errors = pa.array(clock_errors.of_deliveries(found, clocks), from_pandas=True)
+    observed_s = np.maximum(until_ns - found["published_ns"].to_numpy(), 0) / 1e9
+    found = found.append_column(SCHEMA.field(clock_errors.COLUMN), errors)
+    return found.append_column(SCHEMA.field(OBSERVED), pa.array(observed_s))
+
+
+def in_order(followed: pa.Table) -> pa.Table:
+    """Add `out_of_order`: whether the receiver got a later publication of the same flow first.
+
+    All deliveries of a flow must be there.
+    """
+    flows = followed.select(FLOW).append_column("row", pa.array(np.arange(followed.num_rows)))
+    rows = grouped(flows, FLOW, rows=("row", "list"))["rows"].to_pylist()
+    published = followed["published_ns"].to_numpy()
+    received = followed["received_ns"].fill_null(NEVER_NS).to_numpy()
+    overtaken = np.zeros(followed.num_rows, bool)
+    for of_flow in rows:
+        mine = np.array(of_flow)
+        overtaken[mine] = _overtaken(published[mine], received[mine])
+    came = followed["received_ns"].is_valid()
+    return followed.append_column(
+        SCHEMA.field("out_of_order"),
+        pc.if_else(came, pa.array(overtaken), pa.scalar(None, pa.bool_())),
     )
+
+
+def _overtaken(published: Array, received: Array) -> Array:
+    """Which publications arrived after one that was published later; NEVER_NS: it did not arrive."""
+    order = np.argsort(published, kind="stable")
+    times, came = published[order], received[order]
+    earliest = np.append(
+        np.minimum.accumulate(came[::-1])[::-1], NEVER_NS
+    )  # of this and all later ones
+    later = np.searchsorted(times, times, "right")
+    found = np.empty(len(order), bool)
+    found[order] = earliest[later] < came
+    return found
 
 
 def _follow(
-    known: pa.Table,
+    known: Followed,
     subscriptions: Subscriptions,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]],
     down: Downtimes,
     deadlines: Mapping[int, float],
 ) -> pa.Table:
-    """The deliveries of all messages of a partition."""
+    """The deliveries without the errors of clocks."""
     hops: defaultdict[str, list[Hop]] = defaultdict(list)
-    for identity, *values in _rows(known, 1, HOP):
+    for identity, *values in _rows(known.hops, HOP):
         hops[identity].append(Hop(*values))
     receptions = {
         (identity, receiver): (handed, suppressed)
-        for identity, receiver, handed, suppressed in _rows(known, 2, RECEPTION)
+        for identity, receiver, handed, suppressed in _rows(known.receptions, RECEPTION)
     }
     drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for identity, dropper, peer in _rows(known, 3, DROP):
+    for identity, dropper, peer in _rows(known.drops, DROP):
         drops[identity].append((dropper, peer))
-    schema = ARROW_SCHEMA.remove(
-        len(ARROW_SCHEMA) - 1
-    )  # the error is added when all rows are known
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for identity, origin, topic, priority, size, logged_ns, place in _rows(known, 0, PUBLICATION):
+    columns: dict[str, list[Any]] = {name: [] for name in FOLLOWED.names}
+    for identity, origin, topic, priority, size, logged_ns, place in _rows(
+        known.publications, PUBLICATION
+    ):
         mine = hops.get(identity, [])
         journey = Journey(origin, mine, brokers, drops.get(identity, ()))
         published_ns = mine[0].published_ns if mine else logged_ns
@@ -347,15 +345,9 @@ def _follow(
             )
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
-    return pa.table(columns, schema=schema)
+    return pa.table(columns, schema=FOLLOWED)
 
 
-def _with_errors(found: pa.Table, clocks: Clocks) -> pa.Table:
-    errors = pa.array(clock_errors.of_deliveries(found, clocks), from_pandas=True)
-    return found.append_column(ARROW_SCHEMA.field(clock_errors.COLUMN), errors)
-
-
-def _rows(known: pa.Table, what: int, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The rows of one kind as tuples."""
-    chosen = known.filter(pc.field("what") == what)
-    return zip(*(chosen[name].to_pylist() for name in names), strict=True)
+def _rows(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows as tuples of these columns."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)

@@ -4,19 +4,23 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 
-SCHEMA = """
+from analysis.metrics.publications import RECORDED
+from analysis.metrics.tables import conform, schema
+
+SCHEMA = schema("""
     t_ns long, node string, event string, peer string, id string, topic string, reason string, messages long
-"""
+""")
 
 
-def events(logs: DataFrame) -> DataFrame:
+def events(logs: pa.Table) -> pa.Table:
     """All records except those of single messages."""
-    return logs.where(
-        "event is not null and event not in ('publish', 'receive', 'duplicate', 'drop')"
-    ).selectExpr("t as t_ns", "node", "event", "peer", "id", "topic", "reason", "messages")
+    field = pc.field("event")
+    rows = logs.filter(field.is_valid() & ~field.isin(RECORDED))
+    return conform(rows.append_column("t_ns", rows["t"]), SCHEMA)
 
 
 class Event(NamedTuple):
@@ -40,10 +44,15 @@ def broker_of(event: Event, brokers: Collection[str]) -> str | None:
     return event.peer if is_client and event.peer in brokers else None
 
 
+def listed(events: pa.Table) -> list[Event]:
+    """The rows of `events` as records."""
+    columns = events.select(list(Event._fields)).columns
+    return [Event(*row) for row in zip(*(column.to_pylist() for column in columns), strict=True)]
+
+
 def read_events(metrics: Path) -> list[Event]:
     """Read the metric `events`."""
-    table = pq.read_table(metrics / "events.parquet", columns=list(Event._fields))
-    return [Event(*row) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)]
+    return listed(pq.read_table(metrics / "events.parquet", columns=list(Event._fields)))
 
 
 def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[tuple[int, str]]]:

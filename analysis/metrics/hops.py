@@ -11,105 +11,118 @@ by a longer path, and send it only then). So the parts of all hops of a path add
 cause (`delay_parts`).
 """
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from analysis.metrics.delay_parts import PARTS, with_parts
+from analysis.metrics.delay_parts import Paths, with_parts
+from analysis.metrics.tables import (
+    conform,
+    count,
+    grouped,
+    message_bytes,
+    own_links,
+    schema,
+    where,
+)
 from nodes.protocol.wire import REPEATED
 
-SCHEMA = """
+SCHEMA = schema("""
     id string, src string, dst string, origin string, topic string, priority int, hops int, payload_bytes long,
     published_ns long, ready_ns long, sent_first_ns long, sent_last_ns long, received_first_ns long,
     received_last_ns long, copies long, waited_s double, sending_s double, crossing_s double,
     stream_bytes long, packets double, queue_s double, transmission_s double, propagation_s double,
     retransmission_s double, sent long, repeated long
-"""
+""")
+# The columns of `messages` that are needed.
+NEEDED = [
+    *("link", "direction", "src", "dst", "kind", "priority", "hops", "origin", "id", "topic"),
+    *("payload_bytes", "published_ns", "first_ns", "last_ns", "complete", "websocket_bytes"),
+    *("header_bytes", "packets", "label_bytes", "flags", "joined", "stalled_ns", "repeated_ns"),
+]
+SAME = ("id", "origin", "topic", "priority", "published_ns")  # in all sightings of a message
 
 
-def hops(messages: DataFrame, from_ns: int = 0, paths: DataFrame | None = None) -> DataFrame:
-    """Join sightings on the sender's link with those on the receiver's, of publications since `from_ns`.
+def published(messages: pa.Table, from_ns: int = 0) -> pa.Table:
+    """The sightings of publications since this time, with the columns NEEDED."""
+    chosen = (pc.field("kind") == "PUBLISH") & (pc.field("published_ns") >= from_ns)
+    return messages.filter(chosen).select(NEEDED)
 
-    `paths`: settings of the links (`delay_parts.paths_frame`); without them, the parts by cause are null.
+
+def hops(sightings: pa.Table, paths: Paths | None = None) -> pa.Table:
+    """Join sightings on the sender's link with those on the receiver's. All sightings of a message must be there.
+
+    `sightings`: of publications (`published`). Without `paths` the parts by cause are null.
     `copies`: complete copies that arrived; `sent`: copies that were sent, and `repeated`: those marked as repetitions.
     `stream_bytes` and `packets`: on the sender's link; a joined publication has its share of the packets.
     """
     # A message may also cross routers' links; a hop is from the sender's link to the receiver's.
-    up = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
-    down = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst"))
-    whole = sf.col("complete")
-
-    def earliest(column: str, when: Column) -> Column:
-        return sf.min(sf.when(when, sf.col(column)))
-
-    # Partitioned by id once: all groups and joins below find their rows in the same partition.
-    published = (
-        messages.where("kind = 'PUBLISH'")
-        .where(sf.col("published_ns") >= from_ns)
-        .repartition("id")
+    up, down = own_links(sightings)
+    whole = pc.fill_null(sightings["complete"], False)
+    came, first, last = pc.and_(down, whole), sightings["first_ns"], sightings["last_ns"]
+    flags = pc.fill_null(sightings["flags"], 0)  # traces of earlier versions have no flags
+    marked = pc.not_equal(pc.bit_wise_and(flags, int(REPEATED)), 0)
+    joined = pc.fill_null(sightings["joined"], 1)
+    columns = {
+        **{name: sightings[name] for name in (*SAME, "src", "dst", "hops", "payload_bytes")},
+        "sent_first_ns": where(up, first),
+        "sent_last_ns": where(pc.and_(up, whole), last),
+        "received_first_ns": where(down, first),
+        "received_last_ns": where(came, last),
+        "copies": count(came),
+        "sent": count(up),
+        "repeated": count(pc.and_(up, marked)),
+        "stream_bytes": message_bytes(sightings),
+        "packets": pc.divide(sightings["packets"].cast(pa.float64()), joined.cast(pa.float64())),
+        "stalled_ns": where(came, sightings["stalled_ns"]),
+        "repeated_up_ns": where(up, sightings["repeated_ns"]),
+        "repeated_down_ns": where(down, sightings["repeated_ns"]),
+    }
+    # The first complete copy decides how long its gaps delayed it.
+    rows = pa.table(columns).sort_by([("received_last_ns", "ascending")])
+    aggregates = {
+        **dict.fromkeys(("payload_bytes", "stream_bytes", "packets"), "max"),
+        **dict.fromkeys(("repeated_up_ns", "repeated_down_ns"), "max"),
+        **dict.fromkeys(("copies", "sent", "repeated"), "sum"),
+        **dict.fromkeys(("sent_first_ns", "sent_last_ns"), "min"),
+        **dict.fromkeys(("received_first_ns", "received_last_ns"), "min"),
+        "stalled_ns": "first",
+    }
+    crossed = grouped(
+        rows,
+        [*SAME, "src", "dst", "hops"],
+        **{name: (name, function) for name, function in aggregates.items()},
     )
-    # Columns that are equal in all sightings of a message are part of the key: fixed-width aggregates need no sorting.
-    same = ("id", "origin", "topic", "priority", "published_ns")
-    size = sum(
-        (sf.col(f"{part}_bytes") for part in ("websocket", "label", "header")), sf.lit(0)
-    ) + sf.col("payload_bytes")
-    crossed = published.groupBy(*same, "src", "dst", "hops").agg(
-        sf.max("payload_bytes").alias("payload_bytes"),
-        earliest("first_ns", up).alias("sent_first_ns"),
-        earliest("last_ns", up & whole).alias("sent_last_ns"),
-        earliest("first_ns", down).alias("received_first_ns"),
-        earliest("last_ns", down & whole).alias("received_last_ns"),
-        _count(down & whole).alias("copies"),
-        _count(up).alias("sent"),
-        _count(up & (sf.col("flags").bitwiseAND(REPEATED) > 0)).alias("repeated"),
-        sf.max(size).alias("stream_bytes"),
-        sf.max(sf.col("packets") / sf.coalesce("joined", sf.lit(1))).alias("packets"),
-        sf.min_by("stalled_ns", sf.when(down & whole, sf.col("last_ns"))).alias("stalled_ns"),
-        sf.max(sf.when(up, sf.col("repeated_ns"))).alias("repeated_up_ns"),
-        sf.max(sf.when(down, sf.col("repeated_ns"))).alias("repeated_down_ns"),
+    return _timed(with_parts(_with_ready(crossed), paths))
+
+
+def _with_ready(crossed: pa.Table) -> pa.Table:
+    """Add `ready_ns`: at the origin the publish time, elsewhere the first arrival by the previous hop."""
+    arrived = grouped(crossed, ["id", "dst", "hops"], came_ns=("received_last_ns", "min"))
+    before = pa.table(
+        {
+            "id": arrived["id"],
+            "src": arrived["dst"],
+            "hops": pc.add(arrived["hops"], pa.scalar(1, pa.int32())),
+            "came_ns": arrived["came_ns"],
+        }
     )
-    arrived = crossed.groupBy(
-        "id", sf.col("dst").alias("src"), (sf.col("hops") + 1).alias("hops")
-    ).agg(sf.min("received_last_ns").alias("came_ns"))
-    ready = sf.when(sf.col("src") == sf.col("origin"), sf.col("published_ns")).otherwise(
-        sf.col("came_ns")
-    )
-    timed = crossed.join(arrived, ["id", "src", "hops"], "left").withColumn("ready_ns", ready)
-    if paths is None:
-        parted = timed.select("*", *(sf.lit(None).cast("double").alias(part) for part in PARTS))
-    else:
-        parted = with_parts(timed, paths)
-    return parted.select(
-        "id",
-        "src",
-        "dst",
-        "origin",
-        "topic",
-        "priority",
-        "hops",
-        "payload_bytes",
-        "published_ns",
-        "ready_ns",
-        "sent_first_ns",
-        "sent_last_ns",
-        "received_first_ns",
-        "received_last_ns",
-        "copies",
-        seconds("ready_ns", "sent_first_ns").alias("waited_s"),
-        seconds("sent_first_ns", "sent_last_ns").alias("sending_s"),
-        seconds("sent_last_ns", "received_last_ns").alias("crossing_s"),
-        "stream_bytes",
-        "packets",
-        *PARTS,
-        "sent",
-        "repeated",
-    )
+    joined = crossed.join(before, ["id", "src", "hops"], join_type="left outer")
+    own = pc.equal(joined["src"], joined["origin"])
+    ready = pc.if_else(own, joined["published_ns"], joined["came_ns"])
+    order = [("published_ns", "ascending"), *((name, "ascending") for name in ORDER)]
+    return joined.append_column("ready_ns", ready).sort_by(order)
 
 
-def _count(condition: Column) -> Column:
-    """Number of rows that fulfil the condition; traces of earlier versions have no flags."""
-    return sf.sum(sf.coalesce(condition, sf.lit(False)).cast("long"))
+ORDER = ("id", "hops", "src", "dst")
 
 
-def seconds(begin: str, end: str) -> Column:
-    """The time between two columns of nanoseconds."""
-    return (sf.col(end) - sf.col(begin)) / 1e9
+def _timed(parted: pa.Table) -> pa.Table:
+    """Add the times between the moments of a hop."""
+    for name, begin, end in (
+        ("waited_s", "ready_ns", "sent_first_ns"),
+        ("sending_s", "sent_first_ns", "sent_last_ns"),
+        ("crossing_s", "sent_last_ns", "received_last_ns"),
+    ):
+        between = pc.subtract(parted[end], parted[begin]).cast(pa.float64())
+        parted = parted.append_column(name, pc.divide(between, 1e9))
+    return conform(parted, SCHEMA)

@@ -5,68 +5,45 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from analysis.captures.packets import Packets
 from analysis.formatting import natural
-from analysis.inputs.link_settings import SettingsOfLinks
+from analysis.inputs.link_settings import SettingsOfLinks, settings_at
+from analysis.metrics.tables import conform, schema
 from analysis.protocols.link import DOWN, UP, upward
 from analysis.protocols.messages import LinkPlace
 
-SCHEMA = """
+SCHEMA = schema("""
     link string, direction string, unit long, from_ns long, packets long, bytes long, rate_bps double, share double
-"""
-COUNTED = "link string, direction string, from_ns long, packets long, bytes long"
-RATES = pa.schema(
-    [
-        ("line", pa.string()),
-        ("way", pa.string()),
-        ("begin_ns", pa.int64()),
-        ("end_ns", pa.int64()),
-        ("rate_bps", pa.float64()),
-    ]
-)
+""")
+COUNTED = schema("link string, direction string, from_ns long, packets long, bytes long")
 
 
 def utilization(
-    counts: DataFrame, settings: SettingsOfLinks, begin_ns: int, unit_s: float
-) -> DataFrame:
+    counts: pa.Table, settings: SettingsOfLinks, begin_ns: int, unit_s: float
+) -> pa.Table:
     """Add the share of the link's rate. Unit 0 begins with the time that counts; earlier units are negative.
 
     The share is of the rate at the beginning of the unit; null without a limit.
     """
-    rates = [
-        (link, direction, asked.from_ns, asked.until_ns, asked.rate_bps)
-        for (link, direction), times in settings.items()
-        for asked in times
-    ]
-    table = pa.table(
-        [
-            pa.array(column, field.type)
-            for column, field in zip(zip(*rates, strict=True), RATES, strict=True)
-        ],
-        schema=RATES,
-    )
-    asked = counts.sparkSession.createDataFrame(table)
     unit_ns = round(unit_s * 1e9)
-    there = (
-        (sf.col("link") == sf.col("line"))
-        & (sf.col("direction") == sf.col("way"))
-        & (sf.col("from_ns") >= sf.col("begin_ns"))
-        & (sf.col("from_ns") < sf.col("end_ns"))
-    )
-    return counts.join(sf.broadcast(asked), there, "left").select(
-        "link",
-        "direction",
-        sf.floor((sf.col("from_ns") - begin_ns) / unit_ns).cast("long").alias("unit"),
-        "from_ns",
-        "packets",
-        "bytes",
-        "rate_bps",
-        (sf.col("bytes") * 8 / (sf.col("rate_bps") * unit_s)).alias("share"),
-    )
+    rates = [
+        settings_at(settings[place], at_ns).rate_bps
+        if (place := (link, direction)) in settings
+        else None
+        for link, direction, at_ns in zip(
+            *(counts[name].to_pylist() for name in ("link", "direction", "from_ns")), strict=True
+        )
+    ]
+    rate = pa.array(rates, pa.float64())
+    units = (counts["from_ns"].to_numpy() - begin_ns) // unit_ns
+    bits = pc.multiply(counts["bytes"].cast(pa.float64()), 8.0)
+    rows = counts.append_column("unit", pa.array(units, pa.int64()))
+    rows = rows.append_column("rate_bps", rate)
+    rows = rows.append_column("share", pc.divide(bits, pc.multiply(rate, unit_s)))
+    return conform(rows, SCHEMA)
 
 
 # Counts from the packets of a link. Pure: columns in, rows out.

@@ -7,15 +7,19 @@ row.
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
 
 from analysis.formatting import natural
 from analysis.inputs.run_folder import Run
+from analysis.metrics.tables import conform, count, own_links, schema, summed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 # Fairness of the load: one formula for columns of Spark and for plain numbers.
 
@@ -105,50 +109,54 @@ def _correlation(found: ByNode) -> float | None:
     return float(np.corrcoef(received, forwarded)[0, 1])
 
 
-SCHEMA = """
+SCHEMA = schema("""
     node string, unit long, received long, sent long, publications_received long, forwarded long, load double
-"""
+""")
 NANOSECONDS = 1_000_000_000
+COUNTED = COUNTS[:-1]
 
 
-def load(
-    messages: DataFrame,
-    begin_ns: int,
-    end_ns: int,
-    unit_s: float = UNIT_S,
-    alpha: float = 1.0,
-    beta: float = 1.0,
-) -> DataFrame:
-    """Count the messages received or sent in this time; unit 0 begins with it.
+def count_load(messages: pa.Table, begin_ns: int, end_ns: int, unit_s: float = UNIT_S) -> pa.Table:
+    """By node and unit, the COUNTED messages of these rows in this time; unit 0 begins with it.
 
-    `forwarded`: copies of other nodes' publications that it sent.
+    A row of a joined message counts as its share of it, so the sums of all rows are whole. `forwarded`: copies of other
+    nodes' publications that it sent.
     """
-    sent = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
-    came = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst")) & sf.col("complete")
-    publication = sf.col("kind") == "PUBLISH"
-    of_message = 1 / sf.coalesce(
-        sf.col("joined"), sf.lit(1)
-    )  # not known in traces of earlier versions
-    when = sf.when(sent, sf.col("first_ns")).otherwise(sf.col("last_ns"))
+    sent, came = own_links(messages)
+    came = pc.and_(came, messages["complete"])
+    when = pc.if_else(sent, messages["first_ns"], messages["last_ns"])
+    chosen = pc.and_(
+        pc.or_(sent, came),
+        pc.and_(pc.greater_equal(when, begin_ns), pc.less_equal(when, end_ns)),
+    )
+    publication = pc.equal(messages["kind"], "PUBLISH")
+    # How many travel joined is not known in traces of earlier versions.
+    part = pc.divide(1.0, pc.fill_null(messages["joined"], 1).cast(pa.float64()))
+    others = pc.fill_null(pc.not_equal(messages["origin"], messages["link"]), False)
     unit_ns = round(unit_s * NANOSECONDS)
     last_unit = max(0, (end_ns - begin_ns - 1) // unit_ns)
-    unit = sf.least(sf.lit(last_unit), sf.floor((sf.col("when_ns") - begin_ns) / unit_ns))
-    counted = (
-        messages.where(sent | came)
-        .withColumn("when_ns", when)
-        .where(sf.col("when_ns").between(begin_ns, end_ns))
-        .groupBy(sf.col("link").alias("node"), unit.cast("long").alias("unit"))
-        .agg(
-            _count(came, of_message).alias("received"),
-            _count(sent, of_message).alias("sent"),
-            _count(came & publication).alias("publications_received"),
-            _count(sent & publication & (sf.col("origin") != sf.col("link"))).alias("forwarded"),
-        )
+    columns = {
+        "node": messages["link"],
+        "when_ns": when,
+        "received": pc.if_else(came, part, 0.0),
+        "sent": pc.if_else(sent, part, 0.0),
+        "publications_received": count(pc.and_(came, publication)).cast(pa.float64()),
+        "forwarded": count(pc.and_(sent, pc.and_(publication, others))).cast(pa.float64()),
+    }
+    rows = pa.table(columns).filter(chosen)
+    units = np.minimum((rows["when_ns"].to_numpy() - begin_ns) // unit_ns, last_unit)
+    return summed(
+        rows.append_column("unit", pa.array(units, pa.int64())), ["node", "unit"], COUNTED
     )
-    return counted.withColumn("load", alpha * sf.col("received") + beta * sf.col("sent"))
 
 
-def _count(condition: Column, part: Column | None = None) -> Column:
-    """Number of rows that fulfil the condition; `part`: the share of a message that a row is."""
-    one = sf.lit(1.0) if part is None else part
-    return sf.round(sf.sum(sf.when(condition, one).otherwise(0.0))).cast("long")
+def load(counted: pa.Table, alpha: float = 1.0, beta: float = 1.0) -> pa.Table:
+    """The load of each node and unit from the counts of all messages."""
+    sums = summed(counted, ["node", "unit"], COUNTED)
+    for place, name in enumerate(COUNTED, start=2):
+        sums = sums.set_column(place, name, pc.round(sums[name]).cast(pa.int64()))
+    weighed = [
+        pc.multiply(sums[name].cast(pa.float64()), weight)
+        for name, weight in (("received", alpha), ("sent", beta))
+    ]
+    return conform(sums.append_column("load", pc.add(*weighed)), SCHEMA)

@@ -5,98 +5,128 @@ topic and its payload's digest. Among equal publications the n-th that arrived a
 receiver got: brokers keep the order (MQTT 5.0, 4.6). That is certain only if a receiver got as many as were sent.
 """
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
-SCHEMA = """
-    link string, direction string, src string, dst string, version int, kind string, topic string, qos int,
-    retain boolean, dup boolean, packet_id int, payload_bytes long, header_bytes long, properties_bytes long,
-    digest string, first_ns long, last_ns long, complete boolean, packets int
-"""
-DELIVERIES_SCHEMA = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis.metrics.tables import schema
+from analysis.protocols.mqtt import MQTT
+
+SCHEMA = pa.schema(list(MQTT))
+DELIVERIES_SCHEMA = schema("""
     topic string, digest string, occurrence int, origin string, receiver string, payload_bytes long, qos int,
     retain boolean, sent_first_ns long, received_last_ns long, delay_s double, sure boolean
-"""
-SAME = ("topic", "digest")
+""")
+Row = dict[str, Any]
 
 
-def deliveries(packets: DataFrame) -> DataFrame:
+def deliveries(packets: pa.Table) -> pa.Table:
     """Each arrival at a node that is not a broker and did not forward it, with the time since it left its publisher.
 
     A broker is a node that sends CONNACK: a publication that it could not forward is not a delivery to the broker.
     """
-    whole = packets.where("kind = 'PUBLISH' and complete and digest is not null")
-    published = _without_repetitions(whole)
-    sent = published.where("direction = 'up' and link = src")
-    came = published.where("direction = 'down' and link = dst")
-    had = came.groupBy(*SAME, sf.col("dst").alias("src")).agg(sf.min("last_ns").alias("had_ns"))
-    senders = sent.groupBy(*SAME, "src").agg(sf.min("first_ns").alias("began_ns"))
-    senders = senders.join(had, [*SAME, "src"], "left")
-    passed_on = senders.where("had_ns <= began_ns").select(*SAME, sf.col("src").alias("dst"))
-    own = senders.where("had_ns is null or had_ns > began_ns").select(*SAME, "src")
-    first = _numbered(_at_broker(sent.join(own, [*SAME, "src"]), came), "at_broker_ns")
-    brokers = packets.where("kind = 'CONNACK'").select(sf.col("src").alias("dst")).distinct()
-    received = came.join(passed_on, [*SAME, "dst"], "left_anti").join(brokers, "dst", "left_anti")
-    arrived = _numbered(received, "last_ns", "dst")
-    return (
-        first.select(
-            *SAME,
-            "occurrence",
-            sf.col("alike").alias("of_sent"),
-            sf.col("src").alias("origin"),
-            sf.col("first_ns").alias("sent_first_ns"),
-        )
-        .join(
-            arrived.select(
-                *SAME,
-                "occurrence",
-                sf.col("alike").alias("of_arrived"),
-                sf.col("dst").alias("receiver"),
-                "payload_bytes",
-                "qos",
-                "retain",
-                sf.col("last_ns").alias("received_last_ns"),
-            ),
-            [*SAME, "occurrence"],
-        )
-        .select(
-            *SAME,
-            "occurrence",
-            "origin",
-            "receiver",
-            "payload_bytes",
-            "qos",
-            "retain",
-            "sent_first_ns",
-            "received_last_ns",
-            ((sf.col("received_last_ns") - sf.col("sent_first_ns")) / 1e9).alias("delay_s"),
-            (sf.col("of_sent") == sf.col("of_arrived")).alias("sure"),
-        )
+    kind = pc.field("kind")
+    whole = (kind == "PUBLISH") & pc.field("complete") & pc.field("digest").is_valid()
+    rows = _without_repetitions(packets.filter(whole).to_pylist())
+    sent = [row for row in rows if row["direction"] == "up" and row["link"] == row["src"]]
+    came = [row for row in rows if row["direction"] == "down" and row["link"] == row["dst"]]
+    had = _earliest(came, "dst", "last_ns")
+    began = _earliest(sent, "src", "first_ns")
+    forwarded = {at for at, first_ns in began.items() if at in had and had[at] <= first_ns}
+    first = _numbered(
+        _at_broker([row for row in sent if _at(row, "src") not in forwarded], came),
+        lambda row: row["at_broker_ns"],
+        _same,
     )
+    brokers = set(packets.filter(kind == "CONNACK")["src"].to_pylist())
+    received = [
+        row for row in came if row["dst"] not in brokers and _at(row, "dst") not in forwarded
+    ]
+    arrived = _numbered(received, lambda row: row["last_ns"], lambda row: _at(row, "dst"))
+    published = {(_same(row), row["occurrence"]): row for row in first}
+    pairs = [
+        (start, row)
+        for row in arrived
+        if (start := published.get((_same(row), row["occurrence"]))) is not None
+    ]
+    return pa.Table.from_pylist([_delivery(*pair) for pair in pairs], DELIVERIES_SCHEMA)
 
 
-def _without_repetitions(published: DataFrame) -> DataFrame:
+def _delivery(start: Row, end: Row) -> Row:
+    return {
+        **{
+            name: end[name]
+            for name in ("topic", "digest", "occurrence", "payload_bytes", "qos", "retain")
+        },
+        "origin": start["src"],
+        "receiver": end["dst"],
+        "sent_first_ns": start["first_ns"],
+        "received_last_ns": end["last_ns"],
+        "delay_s": (end["last_ns"] - start["first_ns"]) / 1e9,
+        "sure": start["alike"] == end["alike"],
+    }
+
+
+def _same(row: Row) -> tuple[str, str]:
+    """What equal publications have in common."""
+    return row["topic"], row["digest"]
+
+
+def _at(row: Row, end: str) -> tuple[str, str, str]:
+    return (*_same(row), row[end])
+
+
+def _earliest(rows: Iterable[Row], end: str, moment: str) -> dict[tuple[str, str, str], int]:
+    """When each node sent or received the first of equal publications."""
+    found: dict[tuple[str, str, str], int] = {}
+    for row in rows:
+        at = _at(row, end)
+        found[at] = min(found.get(at, row[moment]), row[moment])
+    return found
+
+
+def _without_repetitions(published: Iterable[Row]) -> list[Row]:
     """Each publication once on each link: one marked DUP counts only if there is no earlier one.
 
     With a packet id (QoS 1 and 2) it repeats the one with the same id.
     """
     on_link = ("link", "direction", "src", "dst", "packet_id")
-    before = sf.row_number().over(Window.partitionBy(*SAME, *on_link).orderBy("last_ns"))
-    return published.withColumn("nth", before).where("not dup or nth = 1").drop("nth")
-
-
-def _at_broker(sent: DataFrame, came: DataFrame) -> DataFrame:
-    """Add the time at which each arrived at the broker; TCP keeps the order on the way."""
-    mine = _numbered(sent, "first_ns", "src", "dst").drop("alike")
-    there = _numbered(came, "last_ns", "src", "dst").select(
-        *SAME, "src", "dst", "occurrence", sf.col("last_ns").alias("there_ns")
+    numbered = _numbered(
+        published,
+        lambda row: row["last_ns"],
+        lambda row: (*_same(row), *(row[name] for name in on_link)),
     )
-    joined = mine.join(there, [*SAME, "src", "dst", "occurrence"], "left").drop("occurrence")
-    return joined.withColumn("at_broker_ns", sf.coalesce("there_ns", "last_ns"))
+    return [row for row in numbered if not row["dup"] or row["occurrence"] == 1]
 
 
-def _numbered(rows: DataFrame, by: str, *of: str) -> DataFrame:
-    """Number equal publications in the order of time, and count them."""
-    alike = Window.partitionBy(*SAME, *of)
-    numbered = rows.withColumn("occurrence", sf.row_number().over(alike.orderBy(by)))
-    return numbered.withColumn("alike", sf.count("*").over(alike))
+def _at_broker(sent: Iterable[Row], came: Iterable[Row]) -> list[Row]:
+    """Add the time at which each arrived at the broker; TCP keeps the order on the way."""
+
+    def way(row: Row) -> tuple[str, ...]:
+        return (*_same(row), row["src"], row["dst"])
+
+    there = {
+        (way(row), row["occurrence"]): row["last_ns"]
+        for row in _numbered(came, lambda row: row["last_ns"], way)
+    }
+    return [
+        {**row, "at_broker_ns": there.get((way(row), row["occurrence"]), row["last_ns"])}
+        for row in _numbered(sent, lambda row: row["first_ns"], way)
+    ]
+
+
+def _numbered(
+    rows: Iterable[Row], moment: Callable[[Row], int], group: Callable[[Row], Hashable]
+) -> list[Row]:
+    """Number the rows of each group in the order of time (`occurrence`), and count them (`alike`)."""
+    groups: defaultdict[Hashable, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=moment):
+        groups[group(row)].append(row)
+    return [
+        {**row, "occurrence": number, "alike": len(alike)}
+        for alike in groups.values()
+        for number, row in enumerate(alike, start=1)
+    ]

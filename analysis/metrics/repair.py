@@ -1,16 +1,18 @@
 """repair: a row for each broker that died: detection, clients that moved, and time until all deliveries resumed."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from analysis.inputs.manifest import actions_of
 from analysis.inputs.run_folder import Run
-from analysis.metrics.empty import empty_table
 from analysis.metrics.events import Event, broker_of, in_order
+from analysis.metrics.tables import grouped, schema
 
 # Duration of the repair after a broker's death. Pure: records in, rows out.
 #
@@ -198,51 +200,49 @@ def _is_late(one: Published, usual: Mapping[int, float]) -> bool:
     return (one.took_s or 0.0) > LATE * usual.get(one.priority, float("inf"))
 
 
-SCHEMA = """
+SCHEMA = schema("""
     node string, died_ns long, known_from string, noticed_s double, clients long, moved long, moved_s double,
     flows long, flows_hit long, lost long, healed boolean, repair_s double
-"""
+""")
+NEEDED = ["id", "origin", "topic", "priority", "published_ns", "received_ns"]
 
 
 def repair(
     run: Run,
-    deliveries: DataFrame,
-    messages: DataFrame,
+    deliveries: pa.Table,
+    last_sent_ns: Callable[[str, int], int],
     events: Sequence[Event],
     brokers: Collection[str],
-) -> DataFrame:
-    """Deaths from the manifest, and lives of brokers that ended without `stop` in their logs."""
+) -> pa.Table:
+    """Deaths from the manifest, and lives of brokers that ended without `stop` in their logs.
+
+    `deliveries`: the columns NEEDED. `last_sent_ns`: the time of a node's last captured message before a time.
+    """
     deaths = deaths_in_manifest(run.manifest, brokers)
     named = {death.node for death in deaths}
     for node, logged_ns, again_ns in lives_without_stop(events, brokers):
         if node not in named:
-            seen_ns = _last_seen(messages, node, again_ns)
-            deaths.append(Death(node, max(logged_ns, seen_ns), BY_LOG))
-    if not deaths:
-        return empty_table(deliveries.sparkSession, SCHEMA)
-    rows = repairs(deaths, _publications(deliveries), events, brokers)
-    return deliveries.sparkSession.createDataFrame(rows, SCHEMA)
+            deaths.append(Death(node, max(logged_ns, last_sent_ns(node, again_ns)), BY_LOG))
+    rows = repairs(deaths, _publications(deliveries), events, brokers) if deaths else []
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
-def _last_seen(messages: DataFrame, node: str, before_ns: int) -> int:
-    """Time of the last captured message from this node."""
-    sent = messages.where("direction = 'up' and link = src").where(
-        (sf.col("src") == node) & (sf.col("last_ns") < before_ns)
+def last_sent_ns(messages: Path, node: str, before_ns: int) -> int:
+    """The time of the last captured message from this node before a time; 0 if there is none."""
+    mine = (pc.field("direction") == "up") & (pc.field("link") == node) & (pc.field("src") == node)
+    rows = pq.read_table(
+        messages, columns=["last_ns"], filters=mine & (pc.field("last_ns") < before_ns)
     )
-    (row,) = sent.agg(sf.max("last_ns").alias("last_ns")).collect()
-    return row.last_ns or 0
+    return pc.max(rows["last_ns"]).as_py() or 0
 
 
-def _publications(deliveries: DataFrame) -> list[Published]:
-    whole = sf.count("*") == sf.count("received_ns")
-    rows = (
-        deliveries.groupBy("id", "origin", "topic", "priority", "published_ns")
-        .agg(
-            sf.count("*").alias("expected"),
-            sf.count("received_ns").alias("delivered"),
-            sf.when(whole, sf.max("received_ns")).alias("done_ns"),
-        )
-        .select(*Published._fields)
-        .collect()
+def _publications(deliveries: pa.Table) -> list[Published]:
+    found = grouped(
+        deliveries,
+        ["id", "origin", "topic", "priority", "published_ns"],
+        expected=("id", "count"),
+        delivered=("received_ns", "count"),
+        done_ns=("received_ns", "max"),
     )
-    return [Published(*row) for row in rows]
+    rows = (Published(**row) for row in found.drop_columns("id").to_pylist())
+    return [row if row.delivered == row.expected else row._replace(done_ns=None) for row in rows]

@@ -59,7 +59,7 @@ class _Job(threading.Thread):
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         if self._table is None:
             raise AnalysisError(
-                f"The cells could not be computed: {_error_line(self._error)}",
+                f"The cells could not be computed: {error_line(self._error)}",
                 "The workers need the Python of this machine (same version) with numpy and pyarrow; "
                 "for kawakami2016 also websockets.",
             ) from self._error
@@ -91,7 +91,7 @@ def _done(spark: "SparkSession", group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
-def _error_line(error: Exception | None) -> str:
+def error_line(error: Exception | None) -> str:
     """The last line of a long trace that names an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [

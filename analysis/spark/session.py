@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.errors import AnalysisError
 from analysis.spark import interrupts
 from analysis.spark.java import find_java
+from analysis.spark.local_java import bridge_of, start_java
 from analysis.spark.shipping import is_local, ship_code
 
 if TYPE_CHECKING:
@@ -67,13 +68,30 @@ def prepare(spark: "SparkSession") -> None:
 
 
 @contextmanager
-def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[SparkSession]":
-    """A Spark session; after the block its Java process and its temporary files are gone.
+def open_session(master: str = "local[*]", *, short: bool = True) -> "Iterator[SparkSession]":
+    """A Spark session, for queries and DataFrames. It costs some seconds more than a context alone."""
+    with open_context(master, short=short) as context:
+        with interrupts.deferred():
+            from pyspark.sql import SparkSession
 
-    `short`: for little data, where Java's optimising compiler takes most of the time; it is disabled then
+            spark = SparkSession.builder.getOrCreate()
+            assert spark.sparkContext is context
+            if not is_local(master):
+                prepare(spark)
+        yield spark
+
+
+@contextmanager
+def open_context(master: str = "local[*]", *, short: bool = True) -> "Iterator[SparkContext]":
+    """Spark without SQL; after the block its Java process and its temporary files are gone.
+
+    `short`: Java does little of the work. Its optimising compiler would take most of the time, so it is disabled
     (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
     """
-    java = find_java()
+    from pyspark import SparkContext
+
+    java, local = find_java(), is_local(master)
+    process: subprocess.Popen[bytes] | None = None
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder, _bridge_silenced():
         place = Path(folder)
         log = place / "spark.log"
@@ -82,30 +100,48 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
-        if is_local(master):
-            wanted["SPARK_LOCAL_IP"] = LOOPBACK
-            wanted["SPARK_HOME"] = str(_home_without_archive(place / "home"))
+        if local:
+            home = _home_without_archive(place / "home")
+            wanted |= {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(home)}
         elif python := os.environ.get("PYSPARK_PYTHON"):
             wanted["PYSPARK_PYTHON"] = python
-        unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
+        unwanted = (
+            *("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE"),
+            *("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"),
+        )
+        java_options = _java_options(place, short)
+        options = _options(place, master, java_options)
         try:
             with interrupts.deferred(), _environment(wanted, unwanted), _output_to(log):
                 try:
-                    spark = _start(master, place, short)
-                    if not is_local(master):
-                        ship_code(spark, place)
-                        prepare(spark)
+                    if local:
+                        process, address_file = start_java(
+                            java,
+                            home / "jars",
+                            place,
+                            f"-Xmx{_memory_mib()}m {java_options}",
+                            options,
+                        )
+                        os.environ.update(bridge_of(process, address_file).environment)
+                    context = _context(master, options)
+                    if local:  # as if pyspark had started it
+                        SparkContext._gateway.proc = process  # type: ignore[union-attr]
+                    else:
+                        ship_code(context, place)
                 except Exception as error:
                     said = log.read_text(errors="replace").strip().splitlines()
                     raise AnalysisError(
                         f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
-                        JAVA_HINT if is_local(master) else f"Is there a Spark master at {master}?",
+                        JAVA_HINT if local else f"Is there a Spark master at {master}?",
                     ) from error
             with interrupts.never_lost():
-                yield spark
+                yield context
         finally:
             with interrupts.deferred():
-                _end_java()
+                if process is None:
+                    _end_java()
+                else:
+                    _kill_java(process)
 
 
 @contextmanager
@@ -140,20 +176,23 @@ def _home_without_archive(home: Path) -> Path:
     return home
 
 
-def _start(master: str, place: Path, short: bool) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
+def _java_options(place: Path, short: bool) -> str:
     log_settings = place / "log4j2.properties"
     log_settings.write_text(LOGGING)
+    return (
+        f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
+        f"-XX:+UseParallelGC {SHORT if short else ''}"
+    )
+
+
+def _options(place: Path, master: str, java_options: str) -> dict[str, str]:
+    """The settings of Spark."""
     ours = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
     options = {
         "spark.app.name": "testbed",
         "spark.driver.memory": f"{_memory_mib()}m",
-        "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
-            f"-XX:+UseParallelGC {SHORT if short else ''}"
-        ),
+        "spark.driver.extraJavaOptions": java_options,
         "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -174,16 +213,51 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
             "spark.network.timeout": "600s",
             "spark.executor.heartbeatInterval": "60s",
         }
-    builder = SparkSession.builder.master(master)
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return options
+
+
+def _context(master: str, options: dict[str, str]) -> "SparkContext":
+    from pyspark import SparkConf, SparkContext
+
+    return SparkContext(conf=SparkConf().setMaster(master).setAll([*options.items()]))
 
 
 def _memory_mib() -> int:
     """A twelfth of the memory, between 1 and 8 GiB, because Python's workers need memory, too."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return max(1024, min(8192, total // 12))
+
+
+def _kill_java(process: "subprocess.Popen[bytes]") -> None:
+    """End Java on this machine. Nothing of it is needed any more, and stopping Spark in order takes a second.
+
+    Its Python workers end when it does; its files are in our temporary folder.
+    """
+    from pyspark import SparkContext
+
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is not None and (server := context._accumulatorServer) is not None:
+        # It would print that its connection has ended.
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    process.kill()
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+    if context is not None:
+        context._jsc = None  # there is no Java to stop
+        context.stop()
+    if gateway is not None:
+        gateway.shutdown()
+    _forget_java()
+
+
+def _forget_java() -> None:
+    """Let a later session start another Java."""
+    from pyspark import SparkContext
+
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
 
 
 def _end_java() -> None:
@@ -211,9 +285,7 @@ def _end_java() -> None:
             gateway.proc.kill()  # its Python workers end when it does
             gateway.proc.wait()
         ending.join(STOPPING_S)  # no Java to wait for any more
-    SparkContext._active_spark_context = None
-    SparkContext._gateway = None
-    SparkContext._jvm = None
+    _forget_java()
 
 
 def _stop(context: "SparkContext | None", gateway: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 PACKAGES = ("analysis", "nodes", "testbed")
 CODE, JOB = "testbed-code.zip", "testbed-job.py"
@@ -24,9 +24,9 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def ship_code(spark: "SparkSession", folder: Path) -> None:
+def ship_code(context: "SparkContext", folder: Path) -> None:
     """Send our packages to the workers. `folder` must keep the file as long as the session lasts."""
-    spark.sparkContext.addPyFile(str(zip_code(folder / CODE)))
+    context.addPyFile(str(zip_code(folder / CODE)))
 
 
 def zip_code(target: Path) -> Path:

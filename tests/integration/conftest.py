@@ -128,7 +128,7 @@ def spark() -> Iterator[Any]:
     """One Spark session for all tests that do not test how a session starts and ends."""
     from analysis.spark.session import open_session
 
-    with open_session(short=True) as session:
+    with open_session() as session:
         yield session
 
 
@@ -140,7 +140,7 @@ def analyzed(spark: Any) -> Callable[[Path], Any]:
     from analysis.report.report import write_report
 
     def analyze(folder: Path) -> Any:
-        summary = measure(spark, read_run(folder))
+        summary = measure(spark.sparkContext, read_run(folder))
         write_report(folder)
         return summary
 

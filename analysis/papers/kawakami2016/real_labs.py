@@ -16,7 +16,7 @@ from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import Run, read_run
 from analysis.metrics.fidelity import Evidence, verdict
 from analysis.papers.kawakami2016.freshness import REAL, quantile
-from analysis.scan import packets, scan, table_path
+from analysis.scan import TOTALS, packets, scan_alone, table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,11 +138,11 @@ def read_labs(spark: "SparkSession", folder: Path) -> Labs:
 
 def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
     with TemporaryDirectory(prefix="testbed-scan-") as folder:
-        scanned = scan(spark, run, Path(folder))
+        totals = scan_alone(spark.sparkContext, run, Path(folder))[TOTALS]
         sightings = pq.read_table(
             table_path(Path(folder), "messages"), filters=[("kind", "=", "PUBLISH")]
         )
-    seen, links = Captured(run, sightings.to_pylist()), scanned.totals.to_pylist()
+    seen, links = Captured(run, sightings.to_pylist()), totals.to_pylist()
     readings, total = seen.readings(), seen.total(_link_bytes(spark, run, *seen.counts_ns))
     if not readings:
         raise AnalysisError(f"no reading came to the office in {run.name}", "")

@@ -11,8 +11,8 @@ from analysis.papers.lee2016 import cells
 from analysis.papers.lee2016.cells import Sheet, read_sheet
 from analysis.papers.lee2016.figures import Measured, checks, figures
 from analysis.papers.lee2016.page import write_page
-from analysis.pipeline import SHORT_BYTES, Progress, measure
-from analysis.scan import jobs_of
+from analysis.pipeline import check_files, measure
+from analysis.spark.progress import Progress
 from analysis.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ def reproduce(
     """
     runs = [read_run(Path(path).resolve()) for path in run_dirs]
     sheets = [read_sheet(run) for run in runs]
-    size = sum(job.size for run in runs for job in jobs_of(run))
+    for run in runs:
+        check_files(run)
     emit(STARTING, 0, 1)
-    with open_session(master, short=size < SHORT_BYTES) as spark:
+    with open_session(master) as spark:
         emit(STARTING, 1, 1)
         found = [
             _measure(spark, run, sheet, folder, emit)
@@ -71,7 +72,9 @@ def reproduce(
 
 
 def _measure(spark: "SparkSession", run: Run, sheet: Sheet, folder: Path, emit: Progress) -> Found:
-    summary = measure(spark, run, lambda stage, done, all_: emit(_of(run, stage), done, all_))
+    summary = measure(
+        spark.sparkContext, run, lambda stage, done, all_: emit(_of(run, stage), done, all_)
+    )
     stage = _of(run, CELLS)
     emit(stage, 0, 2)
     each = _keep(spark, folder / f"{run.name}-delays.parquet", cells.delays(spark, run, sheet))

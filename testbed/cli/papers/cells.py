@@ -133,7 +133,7 @@ def _session(master: str, terminal: Terminal) -> "Iterator[Any]":
     report_stage = stages(terminal.emit)
     report_stage(STARTING, 0, 1)
     try:
-        with open_session(master, short=True) as spark:
+        with open_session(master) as spark:
             report_stage(STARTING, 1, 1)
             yield spark
     except AnalysisError as error:

@@ -18,7 +18,7 @@ import signal, sys, time
 from analysis.spark.session import open_session
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 try:
-    with open_session(short=True) as spark:
+    with open_session() as spark:
         print("open", flush=True)
         time.sleep(300)
 except KeyboardInterrupt:
@@ -36,9 +36,8 @@ except KeyboardInterrupt:
 STUCK = """
 import os, signal, sys
 from analysis.spark import session
-session.STOPPING_S = session.ENDING_S = 0.5
 for name in ("first", "second"):
-    with session.open_session(short=True) as spark:
+    with session.open_session() as spark:
         assert spark.range(5).count() == 5
         if name == "first":
             from pyspark import SparkContext
@@ -116,7 +115,7 @@ def test_an_interrupt_in_the_middle_of_the_work_is_quiet_and_leaves_nothing_half
         text=True,
     ) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "reading the captures 1 3\n":
+        while not process.stdout.readline().startswith("reading the captures 0 "):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)

@@ -7,13 +7,6 @@ from collections import Counter
 import pytest
 
 from analysis.inputs.run_folder import read_run
-from analysis.inputs.subscriptions import subscriptions_of
-from analysis.metrics import (
-    deliveries,
-    hops,
-    messages,
-    publications,
-)
 from analysis.pipeline import measure
 from nodes.protocol import wire
 from support.runs.known_broker_run import DEAD, LAST_OF_C_MS, known_broker_run
@@ -23,92 +16,13 @@ from support.runs.star_runs import MS, START_NS
 pytestmark = pytest.mark.spark
 
 
-def test_a_message_is_followed_through_several_brokers(spark):
-    """origin -> a -> b -> c -> town, with a second copy that reaches c on a longer path."""
-    base = {
-        "direction": None,
-        "kind": "PUBLISH",
-        "priority": 5,
-        "origin": "origin",
-        "id": "1",
-        "topic": "x",
-    }
-    base |= {
-        "payload_bytes": 1,
-        "published_ns": 0,
-        "complete": True,
-        "frames": 1,
-        "websocket_bytes": 2,
-    }
-    base |= {"header_bytes": 29, "pieces": 1, "packets": 1, "label_bytes": 0}
-    base |= {"flags": 0, "overlay_kind": None, "carried_kind": None}
-    way = [("origin", "a"), ("a", "b"), ("b", "c"), ("c", "town"), ("b", "d"), ("d", "c")]
-    seen = []
-    for number, (src, dst) in enumerate(way):
-        up, down = 100 * number + 10, 100 * number + 60
-        seen.append(
-            {
-                **base,
-                "link": src,
-                "direction": "up",
-                "src": src,
-                "dst": dst,
-                "hops": number + 1,
-                "first_ns": up,
-                "last_ns": up,
-            }
-        )
-        seen.append(
-            {
-                **base,
-                "link": dst,
-                "direction": "down",
-                "src": src,
-                "dst": dst,
-                "hops": number + 1,
-                "first_ns": down,
-                "last_ns": down,
-            }
-        )
-    frame = spark.createDataFrame(seen, messages.SCHEMA)
-    crossed = hops.hops(frame)
-    published = spark.createDataFrame(
-        [
-            ("1", "origin", "x", 5, 1, 0, 0.0, None),
-            ("2", "origin", "x", 3, 1, 0, 0.0, [7, 3_000_000_000]),
-            ("3", "origin", "x", 2, 1, 0, 0.0, [7, 1]),
-        ],
-        publications.SCHEMA,
-    )
-    wanted = {"town": ["{5}x"], "absent": ["{5}x", "{1 0-9 b2d05e00-b2d05e00}x", "{2 * *}y"]}
-    logged = spark.createDataFrame(
-        [("1", "town", 2, 1)], "id string, receiver string, handed long, suppressed long"
-    )
-    dropped = spark.createDataFrame([("1", "b", "x")], "id string, dropper string, peer string")
-    found = deliveries.deliveries(
-        published, crossed, logged, dropped, subscriptions_of(wanted), ["a", "b", "c", "d"]
-    ).collect()
-    assert {(row.id, row.receiver) for row in found} == {
-        ("1", "town"),
-        ("1", "absent"),
-        ("2", "absent"),
-    }, "nothing else was wanted"
-    by_receiver = {row.receiver: row for row in found if row.id == "1"}
-    assert by_receiver["town"].path == ["origin", "a", "b", "c", "town"]
-    assert by_receiver["town"].hops == 4
-    assert by_receiver["town"].received_ns == 360
-    assert (by_receiver["town"].confirmed, by_receiver["absent"].confirmed) == (True, False)
-    assert (by_receiver["town"].handed, by_receiver["town"].suppressed) == (2, 1)
-    assert by_receiver["absent"].reason == "not forwarded by d"
-
-
 @pytest.fixture(scope="module")
 def measured(spark, tmp_path_factory):
     """Five brokers, one of which dies (`known_broker_run`)."""
     folder = tmp_path_factory.mktemp("runs") / "brokers"
     run = known_broker_run()
     run.write(folder, dead=DEAD)
-    return folder, run, measure(spark, read_run(folder))
+    return folder, run, measure(spark.sparkContext, read_run(folder))
 
 
 def test_between_many_brokers_every_delivery_has_its_true_arrival_and_path(measured):

@@ -6,6 +6,7 @@ import os
 import random
 from itertools import pairwise
 
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
@@ -62,7 +63,7 @@ def measured(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "trouble"
     made = StarRun(publications=PUBLICATIONS, fate=lambda *hop: FATES.get(hop)).write(folder)
     stages = []
-    summary = measure(spark, read_run(folder), lambda *step: stages.append(step))
+    summary = measure(spark.sparkContext, read_run(folder), lambda *step: stages.append(step))
     return folder, made, summary, stages
 
 
@@ -194,17 +195,15 @@ def test_progress_is_reported_stage_by_stage(measured):
     ],
 )
 def test_each_metric_is_written_as_its_schema_declares(measured, spark, name, schema):
-    from pyspark.sql.types import StructType
-
-    found = spark.read.parquet(str(measured[0] / "metrics" / f"{name}.parquet")).schema
-    declared = StructType.fromDDL(schema)
-    assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
+    path = measured[0] / "metrics" / f"{name}.parquet"
+    assert pq.read_table(path).schema.equals(schema)
+    assert spark.read.parquet(str(path)).columns == schema.names
 
 
 def test_measuring_again_replaces_the_metrics(measured, spark):
     folder, _, summary, _ = measured
     (folder / "metrics" / "stale").write_text("from before")
-    assert measure(spark, read_run(folder)) == summary
+    assert measure(spark.sparkContext, read_run(folder)) == summary
     assert not (folder / "metrics" / "stale").exists()
     assert not (folder / "metrics.unfinished").exists()
 
@@ -214,7 +213,7 @@ def test_a_run_in_which_nothing_was_captured_counts_everything_as_never_sent(spa
     made.write(tmp_path / "run")
     for path in (tmp_path / "run" / "pcap").iterdir():
         path.unlink()
-    summary = measure(spark, read_run(tmp_path / "run"))
+    summary = measure(spark.sparkContext, read_run(tmp_path / "run"))
     assert summary["messages"]["lost"] == summary["messages"]["expected_deliveries"] == 10
     assert summary["lost_reasons"] == {"never sent": 10}
     assert summary["delay_s"] == {}
@@ -231,7 +230,7 @@ def test_a_run_without_logs_and_with_a_cut_capture_is_measured_and_doubted(spark
         path.unlink()
     broker = folder / "pcap" / "broker.pcap"
     broker.write_bytes(broker.read_bytes()[:-7])
-    summary = measure(spark, read_run(folder))
+    summary = measure(spark.sparkContext, read_run(folder))
     assert summary["messages"]["published"] == 0
     reasons = " ".join(summary["fidelity"]["reasons"])
     assert "5 messages were seen on the links but are in no node's log" in reasons
@@ -248,12 +247,12 @@ def test_publications_before_a_change_of_the_lab_do_not_count(spark, tmp_path):
     publish = sorted(
         line["t"] for log in written.logs.values() for line in log if line["event"] == "publish"
     )
-    everything = measure(spark, read_run(folder))
+    everything = measure(spark.sparkContext, read_run(folder))
     assert everything["messages"]["lost"] == 6
     assert everything["ignored_publications"] == 0
     manifest = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**manifest, "measured_from_ns": publish[6]}))
-    summary = measure(spark, read_run(folder))
+    summary = measure(spark.sparkContext, read_run(folder))
     assert summary["messages"] == {
         "published": 14,
         "expected_deliveries": 28,
@@ -276,7 +275,7 @@ def test_a_message_is_lost_where_a_queue_was_full_or_its_receiver_was_down(spark
         for at_ms, action in ((1_015, "crash"), (1_025, "start"))
     ]
     run.write(tmp_path / "run", actions=down)
-    summary = measure(spark, read_run(tmp_path / "run"))
+    summary = measure(spark.sparkContext, read_run(tmp_path / "run"))
     assert summary["lost_reasons"] == {
         "queue full at sensor-1": 2,
         "queue full at broker": 1,
@@ -285,12 +284,21 @@ def test_a_message_is_lost_where_a_queue_was_full_or_its_receiver_was_down(spark
     assert "crashed</td><td>town-1</td>" in write_report(tmp_path / "run").read_text()
 
 
+def test_a_run_of_which_a_task_cannot_read_a_file_is_named_with_the_reason(spark, tmp_path):
+    folder = tmp_path / "run"
+    StarRun(publications=list(plain(4, 1)), sensors=1).write(folder)
+    (folder / "logs" / "strange.jsonl").mkdir()
+    with pytest.raises(AnalysisError, match=r"cannot be measured: IsADirectoryError"):
+        measure(spark.sparkContext, read_run(folder))
+    assert not (folder / "metrics.unfinished").exists()
+
+
 def test_a_log_line_that_was_cut_off_is_no_record(spark, tmp_path):
     folder = tmp_path / "run"
     StarRun(publications=list(plain(4, 1)), sensors=1).write(folder)
     log = folder / "logs" / "sensor-1.jsonl"
     log.write_text(log.read_text() + '{"t": 17, "node": "sensor-1", "event": "publish", "id"')
-    assert measure(spark, read_run(folder))["messages"]["published"] == 4
+    assert measure(spark.sparkContext, read_run(folder))["messages"]["published"] == 4
 
 
 def test_the_packets_of_a_run_can_be_had_as_a_data_frame(spark, tmp_path):
@@ -309,7 +317,7 @@ def test_loss_and_retransmission_show_in_delay_and_overhead(spark, tmp_path):
 
     folder = tmp_path / "run"
     StarRun(publications=list(plain(30, 2)), decide=decide).write(folder)
-    summary = measure(spark, read_run(folder))
+    summary = measure(spark.sparkContext, read_run(folder))
     assert summary["messages"]["lost"] == 0
     assert summary["overhead"]["retransmitted_packets"] > 0
     assert summary["delay_s"]["1"]["max"] > summary["delay_s"]["1"]["p50"]
@@ -322,7 +330,7 @@ def test_divided_messages_arrive_when_their_last_piece_does(spark, tmp_path):
     folder = tmp_path / "run"
     sent = [Publication(sensor=0, at_ms=100 * n, size=5000) for n in range(6)]
     made = StarRun(publications=sent, as_frames=as_frames).write(folder)
-    summary = measure(spark, read_run(folder))
+    summary = measure(spark.sparkContext, read_run(folder))
     assert (summary["messages"]["lost"], summary["fidelity"]["reasons"]) == (0, [])
     found = {(row["id"], row["receiver"]): row["received_ns"] for row in rows(folder, "deliveries")}
     assert found == made.arrivals

@@ -76,7 +76,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(spark, folders):
     return {
-        name: measure(spark, read_run(folders / name))
+        name: measure(spark.sparkContext, read_run(folders / name))
         for name in ("one-clock", "boards", "unmeasured")
     }
 

@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from analysis.inputs.run_folder import read_run
-from analysis.metrics import mqtt
 from analysis.pipeline import measure
 from support.captures import mqtt_packets as writing
 from support.captures.mqtt_packets import MqttMessage
@@ -73,7 +72,7 @@ def measured(spark, tmp_path_factory):
         (folder / "pcap" / f"{host.name}.pcap").write_bytes(captures.pcap(host.name))
     document = manifest_of([(host, "external", ()) for host in hosts], folder.name)
     (folder / "run.json").write_text(json.dumps(document))
-    return folder, measure(spark, read_run(folder)), truth
+    return folder, measure(spark.sparkContext, read_run(folder)), truth
 
 
 def test_each_publication_is_followed_from_its_publisher_to_its_receiver(measured):
@@ -130,85 +129,3 @@ def test_compressed_websockets_are_refused_with_their_links_and_a_next_step(meas
     assert links["hall", "up"]["compressed_streams"] == 1
     assert links["hall", "up"]["unread_bytes"] == len(ASKED) + 3 * 46
     assert links["ridge", "up"]["compressed_streams"] == 0
-
-
-def packet(link: str, way: tuple[str, str], at: int, **more: object) -> dict[str, object]:
-    """A PUBLISH on a link, as `mqtt` has it."""
-    src, dst = way
-    names = [part.split()[0] for part in mqtt.SCHEMA.split(",")]
-    message = {
-        "link": link,
-        "direction": "up" if link == src else "down",
-        "src": src,
-        "dst": dst,
-        "kind": "PUBLISH",
-        "topic": "rain",
-        "digest": "3 mm",
-        "qos": 1,
-        "retain": False,
-        "dup": False,
-        "packet_id": 1,
-        "payload_bytes": 4,
-        "first_ns": at,
-        "last_ns": at,
-        "complete": True,
-    }
-    return {**dict.fromkeys(names), **message, **more}
-
-
-def paired(spark, packets):
-    frame = spark.createDataFrame(packets, mqtt.SCHEMA)
-    found = mqtt.deliveries(frame).orderBy("receiver", "received_last_ns").collect()
-    return [
-        (row.origin, row.sent_first_ns, row.receiver, row.received_last_ns, row.sure)
-        for row in found
-    ]
-
-
-def crossing(src, dst, sent, came, **more):
-    return [packet(src, (src, dst), sent, **more), packet(dst, (src, dst), came, **more)]
-
-
-def test_equal_publications_of_several_publishers_are_matched_by_their_order_at_the_broker(
-    spark,
-):
-    packets = [
-        *crossing("slow", "broker", 1, 30),  # sent first, but it arrives second
-        *crossing("fast", "broker", 5, 10),
-        *crossing("broker", "town", 11, 15, packet_id=7),
-        *crossing("broker", "town", 31, 35, packet_id=8),
-    ]
-    assert paired(spark, packets) == [
-        ("fast", 5, "town", 15, True),
-        ("slow", 1, "town", 35, True),
-    ]
-
-
-def test_a_repetition_counts_only_where_the_first_copy_did_not_come(spark):
-    packets = [
-        *crossing("ridge", "broker", 1, 5),
-        *crossing("ridge", "broker", 8, 9, dup=True),  # its acknowledgement was late
-        packet("broker", ("broker", "town"), 11),  # cut off before it reached the town
-        *crossing("broker", "town", 21, 25, dup=True),
-        *crossing("broker", "hall", 11, 14),
-        *crossing("broker", "hall", 22, 26, dup=True),
-    ]
-    assert paired(spark, packets) == [
-        ("ridge", 1, "hall", 14, True),
-        ("ridge", 1, "town", 25, True),
-    ]
-
-
-def test_a_pair_is_not_sure_where_a_receiver_got_fewer_than_were_sent(spark):
-    packets = [
-        packet("broker", ("broker", "ridge"), 0, kind="CONNACK", digest=None),
-        *crossing("ridge", "broker", 1, 5, qos=0, packet_id=None),
-        *crossing("ridge", "broker", 8, 9, qos=0, packet_id=None),
-        *crossing("broker", "town", 11, 14, qos=0, packet_id=None),
-    ]
-    assert paired(spark, packets) == [("ridge", 1, "town", 14, False)]
-
-
-def test_a_broker_that_did_not_forward_a_publication_is_not_its_receiver(spark):
-    accepted = packet("broker", ("broker", "ridge"), 0, kind="CONNACK", digest=None)
-    assert paired(spark, [accepted, *crossing("ridge", "broker", 1, 5)]) == []

@@ -45,7 +45,9 @@ def analysed(spark, tmp_path_factory):
     (folder / "torn").mkdir()
     (folder / "torn" / "run.json").write_text('{"format": 1')
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
+        patched.setattr(
+            "analysis.batch.open_context", lambda *_, **__: nullcontext(spark.sparkContext)
+        )
         names = [str(folder / name) for name in ("bare", *TRIALS, "torn")]
         done = CliRunner().invoke(
             app,

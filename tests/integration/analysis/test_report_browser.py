@@ -86,7 +86,7 @@ def report(spark, tmp_path_factory) -> Path:
     (folder / "hazard.json").write_text(json.dumps(storm()))
     late = {3: {"relay_late_max_s": 0.5}}
     write_rows(folder, [machine_row(second, **late.get(second, {})) for second in range(-3, 10)])
-    measure(spark, read_run(folder))
+    measure(spark.sparkContext, read_run(folder))
     return write_report(folder)
 
 

@@ -30,7 +30,7 @@ def test_a_whole_run_is_measured_and_one_twice_as_big(spark, tmp_path, monkeypat
     monkeypatch.setattr(
         chain,
         "analyzed",
-        lambda folder: (next(took), 2**30, measure_run(spark, read_run(folder))),
+        lambda folder: (next(took), 2**30, measure_run(spark.sparkContext, read_run(folder))),
     )
     report = Report(chain.LIMITS)
     chain.measure([1000, 2000], report, tmp_path)

@@ -136,7 +136,7 @@ def test_workers_of_a_cluster_get_our_code(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python(tmp_path)))
     cells = [cell.as_plain() for cell in SMALL.heaviest_first()]
     progress: list[tuple[int, int]] = []
-    with own_cluster(tmp_path) as cluster, open_session(cluster, short=True) as spark:
+    with own_cluster(tmp_path) as cluster, open_session(cluster) as spark:
         found = fan_out(spark, measure, cells, lambda done, of: progress.append((done, of)))
         with pytest.raises(AnalysisError, match="KeyError: 'no such experiment'"):
             fan_out(spark, measure, [{"experiment": "no such experiment"}], lambda *_: None)

@@ -52,7 +52,9 @@ def swept(spark, tmp_path_factory):
         *("--trials", "2", "--to", str(folder / "all"), "--json"),
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
+        patched.setattr(
+            "analysis.batch.open_context", lambda *_, **__: nullcontext(spark.sparkContext)
+        )
         done = CliRunner().invoke(app, command)
         again = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.stderr
@@ -132,7 +134,9 @@ def test_the_terminal_shows_a_row_for_each_combination(swept):
 def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     spark, tmp_path, places, monkeypatch
 ):
-    monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(
+        "analysis.batch.open_context", lambda *_, **__: nullcontext(spark.sparkContext)
+    )
     (tmp_path / "valley.yaml").write_text(VALLEY)
     monkeypatch.setattr(
         "testbed.cli.commands.sweep.Sweeping._task_request",
@@ -168,7 +172,9 @@ def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_
     spark, swept, tmp_path, monkeypatch
 ):
     """Measure two runs at a time and stop after the first: each of the others has no metrics, never a part of them."""
-    monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(
+        "analysis.batch.open_context", lambda *_, **__: nullcontext(spark.sparkContext)
+    )
     folder, document, _, _ = swept
     names = [point["runs"][0] for point in document["points"]]
     for name in names:
@@ -205,7 +211,9 @@ def test_paths_are_shortened_to_their_distinct_ends(paths, shown):
 def test_a_run_that_misses_an_expectation_fails_after_all_files_are_written(
     spark, tmp_path, places, monkeypatch
 ):
-    monkeypatch.setattr("analysis.pipeline.open_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr(
+        "analysis.pipeline.open_context", lambda *_, **__: nullcontext(spark.sparkContext)
+    )
     file = tmp_path / "valley.yaml"
     file.write_text(VALLEY)
     slow = ["simulate", str(file), "--set", f"{RATE}=4kB/s", "--json"]

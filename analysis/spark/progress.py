@@ -1,0 +1,72 @@
+"""Reports the progress of a Spark job, stage by stage."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Progress = Callable[[str, int, int], None]  # name of a stage, steps done, steps in total
+POLL_S = 0.2
+STEPS = 100  # of a progress bar
+
+
+@contextmanager
+def watched(context: "SparkContext", stages: Sequence[str], emit: Progress) -> Iterator[None]:
+    """Report how many tasks of the block's job are done. `stages`: names of its stages; equal ones are one bar."""
+    over = threading.Event()
+    group = f"testbed {id(over)}"
+    context.setJobGroup(group, stages[0], interruptOnCancel=True)
+    watcher = threading.Thread(
+        target=_watch, args=(context, group, stages, emit, over), daemon=True
+    )
+    try:
+        emit(stages[0], 0, STEPS)
+        watcher.start()
+        yield
+    finally:
+        over.set()
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    watcher.join()  # so that it reports nothing more
+    for stage in dict.fromkeys(stages):
+        emit(stage, STEPS, STEPS)
+
+
+def _watch(
+    context: "SparkContext",
+    group: str,
+    stages: Sequence[str],
+    emit: Progress,
+    over: threading.Event,
+) -> None:
+    """Until it is over, or Java has been ended."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        _report(context, group, stages, emit, over)
+
+
+def _report(
+    context: "SparkContext",
+    group: str,
+    stages: Sequence[str],
+    emit: Progress,
+    over: threading.Event,
+) -> None:
+    tracker = context.statusTracker()
+    furthest = {**dict.fromkeys(stages, -1), stages[0]: 0}
+    while not over.wait(POLL_S):
+        jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group))
+        numbers = sorted({number for job in jobs if job for number in job.stageIds})
+        tasks, done = dict.fromkeys(stages, 0), dict.fromkeys(stages, 0)
+        for stage, number in zip(stages, numbers, strict=False):
+            if info := tracker.getStageInfo(number):
+                tasks[stage] += info.numTasks
+                done[stage] += info.numCompletedTasks
+        for stage in tasks:
+            now = min(STEPS - 1, STEPS * done[stage] // tasks[stage]) if tasks[stage] else -1
+            if now > furthest[stage]:
+                furthest[stage] = now
+                emit(stage, now, STEPS)
