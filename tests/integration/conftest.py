@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,45 @@ def watch(places: Path) -> Watch:
     return Watch(places / "s")
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+class SharedSpark:
     """One Spark session for all tests that do not test how a session starts and ends."""
-    from analysis.spark.session import open_session
 
-    with open_session() as session:
-        yield session
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._session: Any = None
+
+    def session(self) -> Any:
+        """The session; it is started if it is not running."""
+        from analysis.spark.session import open_session
+
+        if self._session is None:
+            self._session = self._open.enter_context(open_session())
+        return self._session
+
+    def end(self) -> None:
+        """End the session if it is running."""
+        self._session = None
+        self._open.close()
+
+
+@pytest.fixture(scope="session")
+def shared_spark() -> Iterator[SharedSpark]:
+    """The holder of the shared session; ends it after all tests."""
+    shared = SharedSpark()
+    yield shared
+    shared.end()
+
+
+@pytest.fixture(scope="module")
+def spark(shared_spark: SharedSpark) -> Any:
+    """The shared Spark session."""
+    return shared_spark.session()
+
+
+@pytest.fixture
+def no_spark(shared_spark: SharedSpark) -> None:
+    """End the shared session, for a test that opens one itself: a process can have only one."""
+    shared_spark.end()
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture
-def reach(cluster, monkeypatch) -> str:
+def reach(cluster, no_spark, monkeypatch) -> str:
     """The address of the master, for our commands."""
     master, python, _ = cluster
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

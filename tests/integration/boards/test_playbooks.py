@@ -17,6 +17,7 @@ from typing import Any
 import ansible_runner
 import pytest
 
+from support.boards.board_bench import eventually
 from support.boards.stand_in_boards import StandIn, StandIns, stand_in_boards
 from support.boards.time_server import time_server
 from testbed.backends.common import zipapp
@@ -250,9 +251,18 @@ def state(board: StandIn, unit: str) -> str:
 
 
 def process(board: StandIn, unit: str) -> dict[str, str]:
-    """The kernel's data on a unit's process."""
-    lines = board.output("cat", f"/proc/{main_pid(board, unit)}/status").splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    """The kernel's data on a unit's process; the output of a command in a container may be empty on a busy machine."""
+    about: dict[str, str] = {}
+
+    def is_known() -> bool:
+        lines = board.output("cat", f"/proc/{main_pid(board, unit)}/status").splitlines()
+        about.update(
+            (name, value.strip()) for name, _, value in (one.partition(":") for one in lines)
+        )
+        return "Uid" in about
+
+    eventually(is_known)
+    return about
 
 
 def ask(boards: StandIns, board: str, request: dict[str, Any]) -> Any:

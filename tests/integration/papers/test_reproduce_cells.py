@@ -131,6 +131,7 @@ def _processes_of(places: Path) -> list[str]:
     return found
 
 
+@pytest.mark.usefixtures("no_spark")
 def test_workers_of_a_cluster_get_our_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python(tmp_path)))
