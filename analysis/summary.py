@@ -15,9 +15,9 @@ from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors, link_utilization, load, overlay
 from analysis.metrics.delay import by_method, by_receiver
 from analysis.metrics.fidelity import Evidence, verdict
+from analysis.metrics.percentiles import NOT_WITHIN, SHARES
 from analysis.stats.expectations import judged
 
-QUANTILES = ("p50", "p95", "p99", "max")
 PARTS = ("queue", "transmission", "propagation", "retransmission")
 
 
@@ -43,10 +43,7 @@ def summarize(
     levels = table("delay").sort_by([("priority", "descending")]).to_pylist()
     reached = [row for row in levels if row["delivered"]]
     crossed = pq.read_table(metrics / "hops.parquet", columns=["id"])["id"]
-    delays = {
-        str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
-        for row in reached
-    }
+    delays = {str(row["priority"]): _delay(row) for row in levels}
     timing = clock_errors.clocks_summary(clocks, deliveries)
     boards = clock_errors.boards_of(run.boards)
     warnings = clock_errors.reasons(timing, boards, delays, deliveries)
@@ -108,6 +105,17 @@ def summarize(
     return {**summary, "expectations": judged(run, summary, deliveries)}
 
 
+def _delay(row: dict[str, Any]) -> dict[str, Any]:
+    """Of a level; a percentile that was not reached is null, and has a bound in `not_within_s`."""
+    bounds = {name: row[f"{name}_{NOT_WITHIN}"] for name in SHARES}
+    return {
+        "n": row["delivered"],
+        "expected": row["expected"],
+        **{name: row[name] for name in SHARES},
+        NOT_WITHIN: {name: bound for name, bound in bounds.items() if bound is not None},
+    }
+
+
 def _rounded(seconds: float | None) -> float | None:
     """Round to nanoseconds: the last digits of a mean depend on the order of summation."""
     return None if seconds is None else round(seconds, 9)
@@ -142,7 +150,9 @@ def _evidence(
         unlogged_messages=len(seen) - _sum_of(logged),
         unseen_receptions=_sum_of(unseen),
         lost_deliveries=_sum_of(pc.equal(deliveries["status"], "lost")),
-        least_delay_p99_s=min((row["p99"] for row in reached), default=None),
+        least_delay_p99_s=min(
+            (row["p99"] for row in reached if row["p99"] is not None), default=None
+        ),
         orphan_pieces=_sum(links, "orphan_pieces"),
         compressed_links=tuple(sorted(_by_link(links, "compressed_streams"))),
         first_published_ns=pc.min(published["published_ns"]).as_py(),

@@ -49,9 +49,10 @@ class WatchedRun:
             for line in log.read():
                 self._take(line)
 
-    def levels(self, now_ns: int, overdue_s: float) -> list[Level]:
-        """The most urgent first."""
-        return self._live.levels(now_ns, overdue_s)
+    def levels(self, now_ns: int, overdue_s: float, over: bool = False) -> list[Level]:
+        """The most urgent first. `over`: the run is over, and what has not come was observed until its end."""
+        until_ns = self.run.played[1] if self.run.played else self._live.last_ns
+        return self._live.levels(now_ns, overdue_s, until_ns if over else None)
 
     def _renew(self) -> None:
         manifest = (self.folder / "run.json").read_bytes()

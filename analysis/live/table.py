@@ -11,13 +11,25 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.inputs.subscriptions import Subscriptions
+from analysis.metrics.percentiles import (
+    MISSING,
+    NOT_WITHIN,
+    Array,
+    Delays,
+    delays_of,
+    summary_of,
+)
 
 RECENT_NS = 10_000_000_000
 SECOND_NS = 1_000_000_000
 
 
 class Level(NamedTuple):
-    """Outcome of a level's messages so far; delays in seconds, None if there are none."""
+    """Outcome of a level's messages so far; delays in seconds.
+
+    Percentiles are of the deliveries that arrived or are overdue. None: not reached, and then `not_within_s` has its
+    bound; or there are none of these.
+    """
 
     level: int
     published: int
@@ -28,9 +40,10 @@ class Level(NamedTuple):
     p50: float | None
     p95: float | None
     max: float | None
-    recent: int  # deliveries of the last ten seconds, and their delays
-    recent_p50: float | None
+    recent: int  # deliveries of the last ten seconds
+    recent_p50: float | None  # of these, and of those that became overdue in this time
     recent_p95: float | None
+    not_within_s: dict[str, float]  # name -> bound
 
 
 @dataclass(slots=True)
@@ -86,42 +99,61 @@ class Live:
         elif identity not in self._known and published_ns >= self._from_ns:
             self._early.setdefault((identity, receiver), (published_ns, at_ns))
 
-    def levels(self, now_ns: int, overdue_s: float) -> list[Level]:
-        """The most urgent first."""
+    @property
+    def last_ns(self) -> int:
+        """The last arrival; 0 if nothing arrived."""
+        return max((max(one.arrived_ns, default=0) for one in self._levels.values()), default=0)
+
+    def levels(self, now_ns: int, overdue_s: float, until_ns: int | None = None) -> list[Level]:
+        """The most urgent first. `until_ns`: when the observation ended, if it did."""
         since: dict[int, list[int]] = {level: [] for level in self._levels}
         for level, at_ns in self._pending.values():
-            since[level].append(now_ns - at_ns)
+            since[level].append(at_ns)
+        end_ns = now_ns if until_ns is None else until_ns
         return [
-            _level_of(level, self._levels[level], since[level], now_ns, overdue_s * SECOND_NS)
+            _level_of(level, self._levels[level], since[level], now_ns, overdue_s, end_ns)
             for level in sorted(self._levels, reverse=True)
         ]
 
 
 def _level_of(
-    level: int, counts: _Counts, pending_ns: list[int], now_ns: int, overdue_ns: float
+    level: int,
+    counts: _Counts,
+    pending_ns: list[int],
+    now_ns: int,
+    overdue_s: float,
+    end_ns: int,
 ) -> Level:
-    overdue = sum(age_ns >= overdue_ns for age_ns in pending_ns)
-    recent = [
-        delay
-        for delay, at_ns in zip(counts.delays_ns, counts.arrived_ns, strict=True)
-        if at_ns > now_ns - RECENT_NS
-    ]
+    """`pending_ns`: when each message was published that has not arrived."""
+    since_ns = np.array(pending_ns, np.int64)
+    due_ns = since_ns + int(overdue_s * SECOND_NS)
+    overdue = due_ns <= now_ns
+    observed_s = (end_ns - since_ns) / SECOND_NS
+    delays_s = np.array(counts.delays_ns, np.int64) / SECOND_NS
+    arrived = np.array(counts.arrived_ns, np.int64) > now_ns - RECENT_NS
+    late = overdue & (due_ns > now_ns - RECENT_NS)
+    whole = summary_of(_delays(delays_s, observed_s[overdue]), ("p50", "p95", "max"))
+    recent = summary_of(_delays(delays_s[arrived], observed_s[late]), ("p50", "p95"))
     return Level(
         level,
         counts.published,
         counts.expected,
-        len(counts.delays_ns),
-        len(pending_ns) - overdue,
-        overdue,
-        _share(counts.delays_ns, 50),
-        _share(counts.delays_ns, 95),
-        _share(counts.delays_ns, 100),
-        len(recent),
-        _share(recent, 50),
-        _share(recent, 95),
+        len(delays_s),
+        int((~overdue).sum()),
+        int(overdue.sum()),
+        whole["p50"],
+        whole["p95"],
+        whole["max"],
+        int(arrived.sum()),
+        recent["p50"],
+        recent["p95"],
+        {
+            **whole[NOT_WITHIN],
+            **{f"recent_{name}": bound for name, bound in recent[NOT_WITHIN].items()},
+        },
     )
 
 
-def _share(delays_ns: list[int], percent: float) -> float | None:
-    """A percentile, as in `analysis.metrics.delay`: linear between neighbours."""
-    return float(np.percentile(delays_ns, percent)) / SECOND_NS if delays_ns else None
+def _delays(came_s: Array, observed_s: Array) -> Delays:
+    missing = np.full(len(observed_s), MISSING)
+    return delays_of(np.concatenate((came_s, missing)), np.concatenate((came_s, observed_s)))

@@ -14,7 +14,8 @@ SHAPES = (
     *("triangle-down", "triangle-right", "triangle-left"),
 )
 DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [6, 2, 2, 2], [1, 3], [10, 4], [3, 1])
-Point = Mapping[str, Any]  # way, at, panel, mean, low, high
+# way, at, panel, mean, low, high; with `beyond` a lower bound, because the value itself is not known
+Point = Mapping[str, Any]
 PANEL_HEIGHT = 230
 NUMBER = ",.9~g"
 MOST_DECADES = 2  # with marks at 1, 2 and 5
@@ -35,7 +36,7 @@ def dots(
     y = _values(rows, axes[1])
     drawn = [
         _intervals(y).encode(x=at, xOffset=beside, color=_by_way(alt.Color, ways, COLOURS)),
-        _chart()
+        _known(rows, _chart())
         .mark_point(size=42, strokeWidth=1.6, filled=True)
         .encode(
             x=at,
@@ -43,6 +44,10 @@ def dots(
             y=y,
             color=_by_way(alt.Color, ways, COLOURS),
             shape=_by_way(alt.Shape, ways, SHAPES),
+        ),
+        *(
+            mark.encode(x=at, xOffset=beside, y=y, color=_by_way(alt.Color, ways, COLOURS))
+            for mark in _beyond(rows)
         ),
     ]
     return _panels(drawn, rows, panels, name, label)
@@ -75,15 +80,20 @@ def lines(
         y = alt.Y("mean:Q", title=axes[1], scale=alt.Scale(domain=[0, 1]))
     else:
         y = _values_with_zero(rows, axes[1]) if with_zero else _values(rows, axes[1])
+    bounds = any(map(_is_bound, rows))  # beside them, a line may be a single point
     drawn = [
         _intervals(y).encode(x=at, color=_by_way(alt.Color, ways, COLOURS)),
-        _chart()
-        .mark_line(strokeWidth=2, point={"size": 30} if doubling else False)
+        _known(rows, _chart())
+        .mark_line(strokeWidth=2, point={"size": 30} if doubling or bounds else False)
         .encode(
             x=at,
             y=y,
             color=_by_way(alt.Color, ways, COLOURS),
             strokeDash=_by_way(alt.StrokeDash, ways, DASHES),
+        ),
+        *(
+            mark.encode(x=at, y=y, color=_by_way(alt.Color, ways, COLOURS))
+            for mark in _beyond(rows)
         ),
     ]
     return _panels(drawn, rows, panels, name, label)
@@ -189,6 +199,23 @@ def _chart() -> Any:
     import altair as alt
 
     return alt.Chart()
+
+
+def _known(rows: Sequence[Point], chart: Any) -> Any:
+    """Without the points of which only a bound is known."""
+    return chart.transform_filter("!datum.beyond") if any(map(_is_bound, rows)) else chart
+
+
+def _beyond(rows: Sequence[Point]) -> list[Any]:
+    """The mark of a bound: an open triangle that points to where the value is; none without bounds."""
+    if not any(map(_is_bound, rows)):
+        return []
+    mark = _chart().transform_filter("datum.beyond")
+    return [mark.mark_point(shape="triangle-up", size=90, strokeWidth=1.8, filled=False)]
+
+
+def _is_bound(point: Point) -> bool:
+    return bool(point.get("beyond"))
 
 
 def _intervals(y: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analysis import formatting
-from analysis.formatting import seconds, size
+from analysis.formatting import not_within, seconds, size
 
 
 def percentile_with_error(row: Mapping[str, Any], name: str) -> str:
-    """A percentile of a row, with the digits that its error allows."""
-    return formatting.seconds_with_error(row[name], (row.get("error_s") or {}).get(name, 0.0))
+    """A percentile of a row, with the digits that its error allows; or that it was not reached."""
+    return formatting.percentile(row, name, (row.get("error_s") or {}).get(name, 0.0))
 
 
 def render(template: str, **view: Any) -> str:
@@ -29,6 +29,7 @@ def render(template: str, **view: Any) -> str:
         "seconds": seconds,
         "size": size,
         "delay": percentile_with_error,
+        "not_within": not_within,
     }
     return environment.get_template(template).render(view)
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from analysis.formatting import format_fact, natural
 from analysis.inputs.manifest import deliveries, method, method_of_each
-from analysis.inputs.results import read_summary, table
+from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run, read_run
 from analysis.report import pages
 from analysis.report.sections import (
@@ -31,6 +31,7 @@ from analysis.report.sections.headline import headline_sentence
 from analysis.report.sections.overhead import layer_rows, layer_totals, layers_chart
 from analysis.report.sections.receivers import method_rows, receiver_rows
 from analysis.report.sections.topology_map import edges_of
+from analysis.stats.trials import summary_of_run
 
 
 def write_report(run_dir: Path) -> Path:
@@ -77,7 +78,7 @@ def charts_of(run: Run) -> dict[str, str]:
 
 
 def _view(run: Run) -> dict[str, Any]:
-    summary = read_summary(run)
+    summary = summary_of_run(run)
     deliveries = table(run, "deliveries")
     links = table(run, "links").sort_by([("direction", "descending")]).to_pylist()
     links.sort(key=lambda row: natural(row["link"]))

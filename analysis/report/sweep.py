@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from analysis.inputs.results import read_summary
 from analysis.inputs.run_folder import Run
+from analysis.metrics.percentiles import NOT_WITHIN, SHARES
 from analysis.report import interval_charts, pages
 from analysis.stats.bootstrap import LOST, STATISTICS
 from analysis.stats.comparison import WHOLE, figures, side
@@ -106,7 +107,14 @@ def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
         about = {"run": cell.run.name, "trial": cell.trial, "seed": cell.seed}
         whole = {name: numbers[name] for name in WHOLE}
         rows += [
-            {**cell.settings, **about, "priority": int(level), **of_level, **whole}
+            {
+                **cell.settings,
+                **about,
+                "priority": int(level),
+                **of_level,
+                **{f"{name}_{NOT_WITHIN}": of_level[NOT_WITHIN].get(name) for name in SHARES},
+                **whole,
+            }
             for level, of_level in numbers["levels"].items()
         ]
     return rows
@@ -122,6 +130,7 @@ def _cell_schema(paths: Sequence[str]) -> pa.Schema:
             ("seed", pa.int64()),
             ("priority", pa.int32()),
             *((name, pa.int64() if name in counts else pa.float64()) for name in OF_LEVEL),
+            *((f"{name}_{NOT_WITHIN}", pa.float64()) for name in SHARES),
             *((name, pa.float64()) for name in WHOLE),
         ]
     )
@@ -152,7 +161,7 @@ def _point_schema(paths: Sequence[str]) -> pa.Schema:
             ("priority", pa.int32()),
             ("expected", pa.int64()),
             ("statistic", pa.string()),
-            *((name, pa.float64()) for name in ("value", "low", "high")),
+            *((name, pa.float64()) for name in ("value", "low", "high", NOT_WITHIN)),
         ]
     )
 
@@ -167,12 +176,23 @@ def render(result: Mapping[str, Any]) -> str:
         varied=varied,
         fixed=fixed,
         levels=_levels(result["points"]),
+        beyond=_beyond(result["points"]),
         drawings={name: Markup(chart) for name, chart in drawings(result).items()},
     )
 
 
 def _levels(points: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({level for point in points for level in point["levels"]}, reverse=True)
+
+
+def _beyond(points: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a chart has points that were not reached."""
+    return any(
+        level.get(name, {}).get(NOT_WITHIN) is not None
+        for point in points
+        for level in point["levels"].values()
+        for name in ("p50", "p95")
+    )
 
 
 def drawings(result: Mapping[str, Any]) -> dict[str, str]:
@@ -212,22 +232,21 @@ def _chart_rows(
     others: Sequence[str],
     levels: Sequence[str],
 ) -> list[dict[str, Any]]:
+    """A point for each combination and level; `beyond` at its bound, if the percentile was not reached."""
     rows = []
     for point in points:
         way = ", ".join(point["settings"][path] for path in others) or "all"
         for level in levels:
             found = point["levels"].get(level, {}).get(statistic)
-            if found is not None and found["value"] is not None:
-                rows.append(
-                    {
-                        "way": way,
-                        "at": point["settings"][across],
-                        "panel": f"level {level}",
-                        "mean": found["value"],
-                        "low": found["low"],
-                        "high": found["high"],
-                    }
-                )
+            if found is None:
+                continue
+            place = {"way": way, "at": point["settings"][across], "panel": f"level {level}"}
+            bound = found.get(NOT_WITHIN)
+            if found["value"] is not None:
+                ends = {"low": found["low"], "high": found["high"]}
+                rows.append({**place, "mean": found["value"], **ends})
+            elif bound is not None:
+                rows.append({**place, "mean": bound, "beyond": True})
     return rows
 
 

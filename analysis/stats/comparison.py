@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.inputs.manifest import method
-from analysis.inputs.results import read_summary
 from analysis.inputs.run_folder import Run
 from analysis.metrics.clock_errors import COLUMN
+from analysis.metrics.percentiles import NOT_WITHIN, SHARES, Delays, summary_of, together
 from analysis.stats.effects import effects
-from analysis.stats.trials import delays_by_level
+from analysis.stats.trials import read_delays, summary_of_run
 
 # One side of a comparison: a run, or several runs that are trials of the same experiment.
 
 
-QUANTILES = ("p50", "p95", "p99", "max")
+QUANTILES = tuple(SHARES)
 WHOLE = ("copies_per_publication", "control_bytes_per_s", "overhead")
 COUNTS = ("expected", "delivered", "lost")
 SAME_OF_TRIALS = ("backend", "overlay")  # usually equal in all trials
@@ -44,7 +44,7 @@ class Side:
 
 def side(*runs: Run) -> Side:
     """Build a side; AnalysisError if a run was not analysed."""
-    return Side(runs, tuple(read_summary(run) for run in runs))
+    return Side(runs, tuple(summary_of_run(run) for run in runs))
 
 
 def figures(one: Side) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
         "levels": {
             level: {
                 **{name: count[name] for name in COUNTS},
-                **{name: summary["delay_s"].get(level, {}).get(name) for name in QUANTILES},
+                **{name: summary["delay_s"][level][name] for name in (*QUANTILES, NOT_WITHIN)},
                 "hops_mean": summary["hops"].get(level, {}).get("mean"),
                 "hops_max": summary["hops"].get(level, {}).get("max"),
                 **_clock_error(summary, level),
@@ -93,7 +93,7 @@ def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
 def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Combine trials: sum counts, take percentiles over all messages, average other numbers."""
     levels = sorted({level for run in each for level in run["levels"]}, reverse=True)
-    delays = [delays_by_level(run) for run in one.runs]
+    delays = [read_delays(run) for run in one.runs]
     twice = [run["handed_twice"] for run in each]
     return {
         "run": one.name,
@@ -103,7 +103,7 @@ def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "levels": {
             level: _level_together(
                 [run["levels"][level] for run in each if level in run["levels"]],
-                np.concatenate([run[int(level)] for run in delays if int(level) in run]),
+                together(run[int(level)] for run in delays if int(level) in run),
             )
             for level in levels
         },
@@ -111,15 +111,13 @@ def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _level_together(known: Sequence[Mapping[str, Any]], delays: Any) -> dict[str, Any]:
-    came = delays[np.isfinite(delays)]
-    quantiles = np.percentile(came, (50, 95, 99, 100)).tolist() if len(came) else [None] * 4
+def _level_together(known: Sequence[Mapping[str, Any]], delays: Delays) -> dict[str, Any]:
     hops = [one for one in known if one["hops_mean"] is not None]
     delivered = sum(one["delivered"] for one in hops)
     crossed = sum(one["hops_mean"] * one["delivered"] for one in hops)
     return {
         **{name: sum(one[name] for one in known) for name in COUNTS},
-        **dict(zip(QUANTILES, quantiles, strict=True)),
+        **summary_of(delays),
         "hops_mean": crossed / delivered if delivered else None,
         "hops_max": max((one["hops_max"] for one in hops), default=None),
         **_errors_together([one["error_s"] for one in known if "error_s" in one]),
@@ -131,7 +129,7 @@ def _errors_together(known: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     if not known:
         return {}
     largest = max(one["largest"] for one in known)
-    return {"error_s": dict.fromkeys(known[0], largest)}
+    return {"error_s": dict.fromkeys((*QUANTILES, "mean", "largest"), largest)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -157,17 +155,22 @@ def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, An
     emit(STAGE, 0, len(sides))
     runs = [figures(one) for one in sides]
     first = sides[0]
-    delays = [delays_by_level(run) for run in first.runs]
+    delays = [_endless(run) for run in first.runs]
     emit(STAGE, 1, len(sides))
     pairs, differing = [], []
     for number, other in enumerate(sides[1:], start=2):
         pairs.append({"run": other.name, **_pairs(first, other)})
-        theirs = [delays_by_level(run) for run in other.runs]
+        theirs = [_endless(run) for run in other.runs]
         errors = tuple(_errors(runs[place]) for place in (0, number - 1))
         differing.append({"run": other.name, **effects(delays, theirs, errors)})
         emit(STAGE, number, len(sides))
     ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
     return {"runs": runs, "ratios": ratios, "pairs": pairs, "effects": differing}
+
+
+def _endless(run: Run) -> dict[int, Any]:
+    """Level -> the delay of each expected delivery, infinite if it has not come."""
+    return {level: delays.s for level, delays in read_delays(run).items()}
 
 
 def _pairs(first: Side, other: Side) -> dict[str, Any]:
@@ -180,7 +183,10 @@ def _pairs(first: Side, other: Side) -> dict[str, Any]:
 
 
 def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The other's figures divided by the first's; null where one is missing, or the first is zero."""
+    """The other's figures divided by the first's; null where one is missing, or the first is zero.
+
+    `not_reached`: the quantiles that a side did not reach, with the value or the bound of both.
+    """
     levels = {
         level: {
             **{
@@ -188,6 +194,7 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
                 for name in (*QUANTILES, "hops_mean", "hops_max")
             },
             **_undecided(first["levels"][level], known),
+            **_not_reached(first["levels"][level], known),
         }
         for level, known in other["levels"].items()
         if level in first["levels"]
@@ -197,6 +204,24 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def _ratio(first: float | None, other: float | None) -> float | None:
     return other / first if first and other is not None else None
+
+
+def _not_reached(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    """`not_reached`, if there are any: name -> `first` and `other`, each `value` and `not_within_s`."""
+    bounds = [figures.get(NOT_WITHIN, {}) for figures in (one, two)]
+    names = [name for name in QUANTILES if any(name in side for side in bounds)]
+    if not names:
+        return {}
+    sides = dict(zip(("first", "other"), zip((one, two), bounds, strict=True), strict=True))
+    return {
+        "not_reached": {
+            name: {
+                side: {"value": figures[name], NOT_WITHIN: bound.get(name)}
+                for side, (figures, bound) in sides.items()
+            }
+            for name in names
+        }
+    }
 
 
 def _errors(figures: dict[str, Any]) -> dict[int, dict[str, float]]:

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.inputs.results import read_summary
+from analysis.formatting import NARROW, not_within
 from analysis.inputs.run_folder import Run
+from analysis.metrics.percentiles import of_delays, of_table
+from analysis.stats.trials import summary_of_run
 
 Expectation = Mapping[str, Any]
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
@@ -28,6 +30,8 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
 }
 TIMES = ("delay",)
 STATISTICS: dict[str, Callable[[Any], float]] = {"mean": np.mean, "min": np.min, "max": np.max}
+# What a value that is at least this bound, or more, says about the limit; nothing if the bound is not above it.
+BY_BOUND = {"<": False, "<=": False, "==": False, "!=": True, ">=": True, ">": True}
 
 
 class Found(NamedTuple):
@@ -36,6 +40,7 @@ class Found(NamedTuple):
     value: float | None
     of: int | None = None
     reason: str | None = None
+    not_within_s: float | None = None  # the bound of a percentile that was not reached
 
 
 def judged(
@@ -47,7 +52,7 @@ def judged(
 
 def judge_again(run: Run, more: Sequence[Expectation] = ()) -> dict[str, Any]:
     """The summary of an analysed run with new verdicts; earlier ones stay."""
-    summary = read_summary(run)
+    summary = summary_of_run(run)
     expected = {one["text"] for one in _all_expected(run, more)}
     earlier = [one for one in summary.get("expectations", ()) if one["expect"] not in expected]
     if not expected:
@@ -66,17 +71,34 @@ def _verdict(
     run: Run, one: Expectation, summary: Mapping[str, Any], deliveries: pa.Table
 ) -> dict[str, Any]:
     find = _WHOLE.get(one["quantity"])
-    found = find(summary) if find else _of_deliveries(one, _scope(run, one, deliveries))
-    ok = found.value is not None and RELATIONS[one["relation"]](found.value, one["limit"])
+    found = find(summary) if find else _of_deliveries(run, one, _scope(run, one, deliveries))
+    ok = _judge(one, found)
     unit = "s" if one["quantity"] in TIMES else "share" if one["share"] else ""
     return {
         "expect": one["text"],
-        "ok": ok,
+        "ok": bool(ok),
+        "judged": ok is not None,
         "found": found.value,
         "unit": unit,
         "deliveries": found.of,
         "reason": found.reason,
+        "not_within_s": found.not_within_s,
     }
+
+
+def _judge(one: Expectation, found: Found) -> bool | None:
+    """Whether it is as expected; None if that cannot be judged.
+
+    A percentile that was not reached is at least its bound. That decides if the bound is above the limit, or is the
+    limit for `<` and `>=`.
+    """
+    relation, limit = one["relation"], one["limit"]
+    if found.value is not None:
+        return RELATIONS[relation](found.value, limit)
+    bound = found.not_within_s
+    if bound is None or bound < limit or (bound == limit and relation not in ("<", ">=")):
+        return None
+    return BY_BOUND[relation]
 
 
 def _scope(run: Run, one: Expectation, deliveries: pa.Table) -> pa.Table:
@@ -99,9 +121,11 @@ def _members(run: Run, name: str) -> list[str]:
     return [node["name"] for node in nodes if name in (node["name"], node["group"])]
 
 
-def _of_deliveries(one: Expectation, scope: pa.Table) -> Found:
+def _of_deliveries(run: Run, one: Expectation, scope: pa.Table) -> Found:
     if not scope.num_rows:
         return Found(None, 0, "no such delivery was expected")
+    if one["quantity"] == "delay":
+        return _delay(run, scope, one["statistic"])
     if one["statistic"] is not None:
         return _statistic(scope, _VALUES[one["quantity"]], one["statistic"])
     column, flag = _COUNTS[one["quantity"]]
@@ -113,6 +137,25 @@ def _of_deliveries(one: Expectation, scope: pa.Table) -> Found:
             return Found(None, 0, "these levels have no deadline")
     count = pc.sum(flag(scope[column]).cast(pa.int64())).as_py() or 0  # nulls do not count
     return Found(count / scope.num_rows if one["share"] else float(count), scope.num_rows)
+
+
+def _delay(run: Run, scope: pa.Table, name: str) -> Found:
+    """Percentiles are of all expected deliveries. `mean` and `max` need all of them, `min` is of those that came."""
+    delays = of_table(scope, run.played[1] if run.played else None)
+    expected, came = len(delays.s), np.isfinite(delays.s)
+    missing = expected - int(came.sum())
+    if name == "mean" and missing:
+        return Found(None, expected, f"{missing} of {expected} had not come when the run ended")
+    if name in ("mean", "min"):
+        if not came.any():
+            return Found(None, expected, "nothing of it was delivered")
+        return Found(float(STATISTICS[name](delays.s[came])), expected - missing)
+    percent = 100.0 if name == "max" else float(name.removeprefix("p"))
+    found = of_delays(delays, percent)
+    if found.not_within_s is None:
+        return Found(found.value, expected)
+    reason = not_within(found.not_within_s).replace(NARROW, " ")
+    return Found(None, expected, reason, found.not_within_s)
 
 
 def _statistic(scope: pa.Table, column: str, name: str) -> Found:

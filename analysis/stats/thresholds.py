@@ -1,16 +1,20 @@
 """Judges a comparison: by how much each other run may exceed the first. Pure: a document in, verdicts out."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+
+from analysis.formatting import both_sides
 
 TOLERANCE = 1e-9  # for numbers that were computed in another way
 
 
 class Found(NamedTuple):
-    """A value to be compared with a limit, and its description."""
+    """A value to be compared with a limit, and its description; infinite if only one run reached it."""
 
     of: str
     value: float | None
+    neither: bool = False  # neither run reached it
 
 
 class Kind(NamedTuple):
@@ -31,9 +35,18 @@ def _by_level(*names: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
 
 
 def _ratio_of(of: str, ratios: Mapping[str, Any], name: str) -> Found:
-    """A ratio; a difference within the clock errors counts as none."""
+    """A ratio; a difference within the clock errors counts as none.
+
+    What only the first run reached exceeds every limit, what only the other reached is below every limit.
+    """
     if name in ratios.get("within_clock_error", ()):
         return Found(f"{of} (no difference that its clocks could show)", 1.0)
+    if sides := ratios.get("not_reached", {}).get(name):
+        first, other = sides["first"], sides["other"]
+        of = f"{of}: {both_sides(sides)}"
+        if first["value"] is None and other["value"] is None:
+            return Found(of, None, neither=True)
+        return Found(of, math.inf if other["value"] is None else -math.inf)
     return Found(of, ratios[name])
 
 
@@ -84,18 +97,24 @@ KINDS = {
 
 
 def judge(document: Mapping[str, Any], limits: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
-    """For each limit the worst value; `found` is null if there is nothing to compare."""
+    """For each limit the worst value; `found` is null if there is nothing to compare, or only one run reached it.
+
+    `not_judged` names what neither run reached, and `judged` says whether there was anything else.
+    """
     verdicts = []
     for name, at_most in limits:
-        known = [one for one in KINDS[name].find(document) if one.value is not None]
+        found = [*KINDS[name].find(document)]
+        known = [one for one in found if one.value is not None]
         worst = max(known, key=lambda one: one.value or 0.0, default=None)
         verdicts.append(
             {
                 "limit": name,
                 "at_most": at_most,
-                "found": worst.value if worst else None,
+                "found": worst.value if worst and math.isfinite(worst.value or 0.0) else None,
                 "of": worst.of if worst else None,
                 "ok": worst is not None and (worst.value or 0.0) <= at_most + TOLERANCE,
+                "judged": worst is not None,
+                "not_judged": [one.of for one in found if one.neither],
             }
         )
     return verdicts

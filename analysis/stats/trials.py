@@ -2,18 +2,27 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.inputs.manifest import method
+from analysis.inputs.manifest import method, method_of_each
+from analysis.inputs.results import read_summary
 from analysis.inputs.run_folder import Run
+from analysis.metrics.delay import by_method, by_receiver
+from analysis.metrics.percentiles import (
+    NOT_WITHIN,
+    NOTHING,
+    OBSERVED,
+    Delays,
+    of_table,
+    summary_of,
+    together,
+)
 from analysis.stats.bootstrap import intervals
 
 OWN = ("name", "seed", "overrides")  # of a lab; the rest of its topology defines the experiment
@@ -67,17 +76,56 @@ def of_run(run: Run) -> dict[str, Any]:
 # Experiments of several runs: by level, each statistic with its interval.
 
 
-Array = npt.NDArray[Any]
 FILE = "intervals.parquet"
 SAME = ("backend", "overlay", "delivery")  # of all trials of an experiment
 
 
-def delays_by_level(run: Run) -> dict[int, Array]:
-    """Level -> the delay of each expected delivery, nan if lost."""
-    table = pq.read_table(run.metrics / "deliveries.parquet", columns=["priority", "delay_s"])
-    delays = pc.fill_null(table["delay_s"], float("nan")).to_numpy()
+def read_delays(run: Run) -> dict[int, Delays]:
+    """Level -> the delays of its expected deliveries."""
+    path = run.metrics / "deliveries.parquet"
+    written = pq.ParquetDataset(path).schema.names
+    wanted = ("priority", "delay_s", OBSERVED, "published_ns")
+    table = pq.read_table(path, columns=[name for name in wanted if name in written])
     levels = table["priority"].to_numpy()
-    return {level: delays[levels == level] for level in sorted(set(levels.tolist()), reverse=True)}
+    delays = of_table(table, run.played[1] if run.played else None)
+    return {
+        level: Delays(*(column[levels == level] for column in delays))
+        for level in sorted(set(levels.tolist()), reverse=True)
+    }
+
+
+def summary_of_run(run: Run) -> dict[str, Any]:
+    """The summary of an analysed run.
+
+    Earlier versions summarized only the delays of deliveries that were made: these are computed again.
+    """
+    summary = read_summary(run)
+    levels, known = summary.get("by_priority", {}), summary.get("delay_s", {})
+    if all(NOT_WITHIN in known.get(level, ()) for level in levels):
+        return summary
+    found = read_delays(run)
+    delays = {
+        level: {
+            "n": count["delivered"],
+            "expected": count["expected"],
+            **summary_of(found.get(int(level), NOTHING)),
+        }
+        for level, count in levels.items()
+    }
+    return {**summary, "delay_s": delays, **_by_group(run, summary)}
+
+
+def _by_group(run: Run, summary: Mapping[str, Any]) -> dict[str, Any]:
+    """`by_receiver` and `by_method`, if the summary has them."""
+    if "by_receiver" not in summary:
+        return {}
+    deliveries = pq.read_table(run.metrics / "deliveries.parquet")
+    if OBSERVED not in deliveries.column_names and run.played:
+        published_s = pc.divide(deliveries["published_ns"].cast(pa.float64()), 1e9)
+        observed_s = pc.subtract(run.played[1] / 1e9, published_s)
+        deliveries = deliveries.append_column(OBSERVED, observed_s)
+    methods = method_of_each(run.manifest["topology"])
+    return {"by_receiver": by_receiver(deliveries), "by_method": by_method(deliveries, methods)}
 
 
 def experiments(trials: Sequence[Trial]) -> list[dict[str, Any]]:
@@ -100,19 +148,23 @@ def _experiment(setup: str, trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def levels_of(trials: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """Level -> expected deliveries in all trials, and the statistics of the delay with their intervals."""
-    runs = [delays_by_level(run) for run in trials]
+    """Level -> expected deliveries in all trials, and the statistics of the delay with their intervals.
+
+    `not_within_s`: the bound of a percentile that was not reached.
+    """
+    runs = [read_delays(run) for run in trials]
     levels = sorted({level for run in runs for level in run}, reverse=True)
-    empty: Array = np.zeros(0)
+    return {str(level): _of_level([run.get(level, NOTHING) for run in runs]) for level in levels}
+
+
+def _of_level(runs: Sequence[Delays]) -> dict[str, Any]:
+    bounds = summary_of(together(runs))[NOT_WITHIN]
     return {
-        str(level): {
-            "expected": sum(len(run.get(level, empty)) for run in runs),
-            **{
-                name: found._asdict()
-                for name, found in intervals([run.get(level, empty) for run in runs]).items()
-            },
-        }
-        for level in levels
+        "expected": sum(len(run.s) for run in runs),
+        **{
+            name: {**found._asdict(), NOT_WITHIN: bounds.get(name)}
+            for name, found in intervals([run.s for run in runs]).items()
+        },
     }
 
 
@@ -125,7 +177,7 @@ def write_intervals(folder: Path, found: Sequence[dict[str, Any]]) -> None:
             ("priority", pa.int32()),
             ("expected", pa.int64()),
             ("statistic", pa.string()),
-            *((name, pa.float64()) for name in ("value", "low", "high")),
+            *((name, pa.float64()) for name in ("value", "low", "high", NOT_WITHIN)),
         ]
     )
     rows = [

@@ -108,7 +108,7 @@ def result(verdict: dict[str, Any]) -> str:
     """The verdict in one word, readable without colour."""
     if verdict["ok"]:
         return OK
-    return UNJUDGED if verdict["found"] is None else FAILED
+    return FAILED if verdict.get("judged", verdict["found"] is not None) else UNJUDGED
 
 
 def fail_if_unmet(summaries: Sequence[dict[str, Any]], terminal: Terminal) -> None:
@@ -148,6 +148,7 @@ def analyze_and_show(
     terminal.document({**summary, "report": str(path), **more()})
     terminal.show(*summary_tables(summary), *expectation_tables(summary), f"report: {path}")
     warn_of_fidelity(summary, terminal)
+    warn_of_missing(summary, terminal)
     fail_if_unmet([summary], terminal)
 
 
@@ -155,6 +156,25 @@ def warn_of_fidelity(summary: dict[str, Any], terminal: Terminal, run: str = "")
     """Warn why the numbers may be wrong; `run`: which of several."""
     for reason in summary["fidelity"]["reasons"]:
         terminal.emit(Warned(f"{run}: {reason}" if run else reason))
+
+
+MISSING_SHARE = 0.01  # of a level's expected deliveries; percentiles above this are not known
+
+
+def warn_of_missing(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
+    """Warn of levels of which many deliveries had not come; `run`: which of several."""
+    for level, count in sorted(summary["by_priority"].items(), reverse=True):
+        missing = missing_deliveries(count["lost"], count["expected"])
+        if missing:
+            text = f"level {level}: {missing} had not come when the run ended"
+            terminal.emit(Warned(f"{run}: {text}" if run else text))
+
+
+def missing_deliveries(lost: int, expected: int) -> str:
+    """Their number and share, if there are many; else empty."""
+    if lost <= MISSING_SHARE * expected:
+        return ""
+    return f"{lost} of {expected} deliveries ({lost / expected * 100:.0f} %)"
 
 
 def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> dict[str, Any]:

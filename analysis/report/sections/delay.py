@@ -74,17 +74,17 @@ def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
 
 
 def share_bars(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Error bars of the median, 95 % and 99 % of each level, at their places on its curve."""
+    """Error bars of the median, 95 % and 99 % of each level, at their places on its curve, if they were reached."""
     return [
         {
             "level": level,
-            "share": part * delay["n"] / summary["by_priority"][level]["expected"],
+            "share": part,
             "low_s": delay[name] - error,
             "high_s": delay[name] + error,
         }
         for level, delay in summary["delay_s"].items()
         for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
-        if (error := clock_errors.error_of(summary, level, name))
+        if delay[name] is not None and (error := clock_errors.error_of(summary, level, name))
     ]
 
 

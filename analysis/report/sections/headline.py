@@ -3,22 +3,31 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis import formatting
 from analysis.formatting import NARROW, natural, percent, seconds
-from analysis.metrics import clock_errors
-from analysis.metrics.clock_errors import COLUMN, of_statistics
+from analysis.metrics import clock_errors, percentiles
+from analysis.metrics.delay import outcome
+from analysis.metrics.percentiles import NOT_WITHIN
 from analysis.report.sections.receivers import slowest
 from nodes.protocol.wire import LEVEL_NAMES
 
 
 def delay_with_error(summary: dict[str, Any], level: str, name: str) -> str:
-    """A quantile of a level's delay, with the digits that its error allows."""
+    """A quantile of a level's delay, with the digits that its error allows; or that it was not reached."""
     error = clock_errors.error_of(summary, level, name)
-    return formatting.seconds_with_error(summary["delay_s"][level][name], error)
+    return formatting.percentile(summary["delay_s"][level], name, error)
+
+
+def _came(summary: dict[str, Any], level: str, name: str) -> str:
+    """By when this part of the expected deliveries came, or that it did not."""
+    delay = summary["delay_s"][level]
+    if delay[name] is not None:
+        return f"came within {delay_with_error(summary, level, name)}"
+    bound = (delay.get(NOT_WITHIN) or {}).get(name)
+    return f"did not come within {formatting.at_least(bound)}" if bound else "did not come"
 
 
 def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
@@ -31,15 +40,14 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
     what = f"level-{level} ({LEVEL_NAMES[int(level)]})"
     if not delivered:
         return f"None of the {expected} {what} deliveries got through.", "bad"
+    if delivered < expected:
+        lost = f"{expected - delivered} of {expected} {what} deliveries had not come"
+        return f"{lost} when the run ended: half {_came(summary, level, 'p50')}.", "bad"
     receiver = slowest(summary, level)
     where = f", at {receiver}," if receiver else ""
     half, last = (delay_with_error(summary, level, name) for name in ("p50", "max"))
-    speed = f"half within {half}, the slowest{where} after {last}"
-    if delivered == expected:
-        many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
-        return f"{many} got through: {speed}.", "good"
-    lost = expected - delivered
-    return f"{lost} of {expected} {what} deliveries were lost; of the others {speed}.", "bad"
+    many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
+    return f"{many} got through: half within {half}, the slowest{where} after {last}.", "good"
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -48,10 +56,8 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     parts = []
     if levels:
         level = max(levels)
-        delay = summary["delay_s"].get(level)
-        if delay:
-            most = delay_with_error(summary, level, "p99")
-            parts.append(f"99{NARROW}% of those that came took at most {most}.")
+        if levels[level]["delivered"]:
+            parts.append(f"99{NARROW}% of them {_came(summary, level, 'p99')}.")
         parts += _late(levels[level])
     overhead = summary["overhead"]
     if overhead["payload_bytes"]:
@@ -69,7 +75,7 @@ def _late(count: dict[str, Any]) -> list[str]:
     if not late:
         return [f"None came after its deadline of {seconds(deadline)}."]
     share = percent(late / count["delivered"])
-    return [f"{late} of them ({share}) came after their deadline of {seconds(deadline)}."]
+    return [f"{late} of those that came ({share}) missed their deadline of {seconds(deadline)}."]
 
 
 def method_rows(
@@ -84,10 +90,12 @@ def method_rows(
     if len(used) < 2:
         return []
     level = pc.max(deliveries["priority"]).as_py()
-    urgent = deliveries.filter(pc.field("priority") == level).to_pylist()
+    urgent = deliveries.filter(pc.field("priority") == level)
     rows = []
     for method in sorted(used, key=natural):
-        mine = [row for row in urgent if methods[row["receiver"]] == method]
+        mine = urgent.filter(
+            pc.field("receiver").isin([one for one in receivers if methods[one] == method])
+        )
         own = [
             link for link in links if link["link"] in receivers and methods[link["link"]] == method
         ]
@@ -95,19 +103,12 @@ def method_rows(
     return rows
 
 
-def _outcome(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    delays = [row["delay_s"] for row in rows if row["delay_s"] is not None]
-    p50, p99 = (float(v) for v in np.percentile(delays, (50, 99))) if delays else (None, None)
-    known = [row["late"] for row in rows if row.get("late") is not None]
-    errors = [row.get(COLUMN) or 0.0 for row in rows if row["delay_s"] is not None]
+def _outcome(deliveries: pa.Table) -> dict[str, Any]:
+    late = deliveries["late"].drop_null()
+    errors = clock_errors.of_table(deliveries)
     return {
-        "expected": len(rows),
-        "delivered": len(delays),
-        "late": sum(known) if known else None,
-        "p50": p50,
-        "p99": p99,
-        "max": max(delays, default=None),
-        "error_s": of_statistics(np.array(delays), np.array(errors)) if any(errors) else None,
+        **outcome(percentiles.of_table(deliveries), errors, ("p50", "p99", "max")),
+        "late": pc.sum(late).as_py() if len(late) else None,
     }
 
 

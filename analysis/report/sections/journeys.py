@@ -118,19 +118,20 @@ def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
 
 
 def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
-    """The slowest and the median delivery of the most urgent level; one if only one arrived."""
+    """The slowest delivery of the most urgent level that arrived, and the median one of all expected, if it arrived."""
     if not deliveries.num_rows:
         return []
     level = pc.max(deliveries["priority"]).as_py()
-    came = deliveries.filter((pc.field("priority") == level) & pc.field("delay_s").is_valid())
+    expected = deliveries.filter(pc.field("priority") == level)
+    came = expected.filter(pc.field("delay_s").is_valid())
     order = [(name, "ascending") for name in ("delay_s", "published_ns", "id", "receiver")]
     columns = ["id", "receiver", "priority", "topic", "path", "hops", "delay_s", "published_ns"]
     columns += [clock_errors.COLUMN] if clock_errors.known(deliveries) else []
     ranked = came.select(columns).sort_by(order)
     if not ranked.num_rows:
         return []
-    last, middle = ranked.num_rows - 1, (ranked.num_rows - 1) // 2
-    places = {"slowest": last} if last == middle else {"slowest": last, "median": middle}
+    last, middle = ranked.num_rows - 1, (expected.num_rows - 1) // 2
+    places = {"slowest": last, "median": middle} if middle < last else {"slowest": last}
     return [(what, ranked.slice(place, 1).to_pylist()[0]) for what, place in places.items()]
 
 

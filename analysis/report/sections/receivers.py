@@ -9,7 +9,7 @@ MOST_SHOWN = 30  # rows of the visible table; the others are collapsed
 
 
 def slowest(summary: dict[str, Any], level: str) -> str | None:
-    """The receiver with the longest delay of this level."""
+    """The receiver with the longest delay of this level, if all of its deliveries came."""
     waited = {
         receiver: levels[level]["max"]
         for receiver, levels in summary.get("by_receiver", {}).items()
@@ -47,4 +47,5 @@ def receiver_rows(summary: dict[str, Any]) -> tuple[list[dict[str, Any]], list[d
 
 
 def _worst_first(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (-int(row["level"]), -row["lost"], -(row["max"] or 0.0), natural(row["receiver"]))
+    longest = row["max"] or (row.get("not_within_s") or {}).get("max") or 0.0
+    return (-int(row["level"]), -row["lost"], -longest, natural(row["receiver"]))

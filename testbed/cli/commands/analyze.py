@@ -16,6 +16,7 @@ from testbed.cli.measurement import (
     stages,
     warn_if_up,
     warn_of_fidelity,
+    warn_of_missing,
     write_run_report,
 )
 from testbed.cli.options import HERE, AsJson, Strict, chosen_master
@@ -179,6 +180,7 @@ def _analyze_batch(
     for row in rows:
         if row["summary"]:
             warn_of_fidelity(row["summary"], terminal, row["run"])
+            warn_of_missing(row["summary"], terminal, row["run"])
     if len(measured) < len(rows):
         raise typer.Exit(FAILED)
     fail_if_unmet([row["summary"] for row in rows], terminal)

@@ -38,7 +38,7 @@ WorseThan = Annotated[
         metavar="NAME=SHARE",
         help="Exit code 1 if a side is worse than the first by more than this, and surely worse at all (95 % "
         "interval): delay, p50, p95, p99, mean as a share of the first's; lost as a share of all deliveries. "
-        "As in p95=10%. Several times.",
+        "What only the first reached is worse. As in p95=10%. Several times.",
     ),
 ]
 Limits = Annotated[
@@ -48,7 +48,7 @@ Limits = Annotated[
         metavar="NAME=NUMBER",
         help="At most so many times the first's: delay, p50, p95, p99, max, hops, copies, control, overhead; "
         "at most so many: lost, handed-twice; at most this share of the same messages: other-hops, other-paths. "
-        "Several times. Exit code 1 if one is exceeded.",
+        "What only the first reached exceeds any. Several times. Exit code 1 if one is exceeded.",
     ),
 ]
 
@@ -83,7 +83,7 @@ def compare(
         terminal.document(document)
         terminal.show(*comparison_tables(document))
         failed = exceeded(document)
-        for sentence in failed:
+        for sentence in (*failed, *not_judged(document)):
             terminal.emit(Note(sentence))
         if failed:
             raise typer.Exit(EXCEEDED)
@@ -171,6 +171,13 @@ def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]
 
     for place in chain.from_iterable(places):
         summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
+        if any("not_within_s" not in level for level in summary["delay_s"].values()):
+            terminal.emit(
+                Note(
+                    f"run {place.run} was analysed by an earlier version: its delays are computed again here; "
+                    f"`testbed analyze {place.run}` corrects its summary and its report"
+                )
+            )
         if "overlay" not in summary:
             terminal.emit(
                 Note(
@@ -214,14 +221,16 @@ def refuse_unjudged(
     from analysis.stats.thresholds import judge
 
     for worse in judge_worse(document, asked):
-        if worse["found"] is None:
+        if not worse["judged"]:
+            _refuse_unreached(f"--worse-than {worse['metric']}", worse["not_judged"])
             raise InputError(
-                f"--worse-than {worse['metric']}: the runs have no level in common of which anything came",
+                f"--worse-than {worse['metric']}: the runs have no level in common of which anything was expected",
                 "leave it out, or see the table for what is known",
             )
 
     for verdict in judge(document, limits):
-        if verdict["found"] is None:
+        if not verdict["judged"]:
+            _refuse_unreached(f"--limit {verdict['limit']}", verdict["not_judged"])
             reasons = [
                 f"run {one['run']} is of another scenario: {one['reason']}"
                 for one in document["pairs"]
@@ -233,7 +242,28 @@ def refuse_unjudged(
             )
 
 
+def _refuse_unreached(option: str, names: list[str]) -> None:
+    """InputError if neither run reached any of the percentiles."""
+    if names:
+        raise InputError(
+            f"{option} cannot be judged, because too many deliveries had not come when the runs ended: "
+            + "; ".join(names),
+            "compare a smaller percentile or lost, or give the scenario a longer settle",
+        )
+
+
+def not_judged(document: dict[str, Any]) -> list[str]:
+    """A sentence for each percentile that a limit is about, and that neither run reached."""
+    options = [(f"--limit {one['limit']}", one) for one in document["limits"]]
+    options += [(f"--worse-than {one['metric']}", one) for one in document["worse"]]
+    return [
+        f"{option} does not judge {name}" for option, one in options for name in one["not_judged"]
+    ]
+
+
 def _sentence(verdict: dict[str, Any]) -> str:
+    if verdict["found"] is None:
+        return f"{verdict['limit']} exceeds {verdict['at_most']:g}: {verdict['of']}"
     return (
         f"{verdict['limit']} is {verdict['found']:.4g} ({verdict['of']}), "
         f"more than {verdict['at_most']:g}"
@@ -241,7 +271,11 @@ def _sentence(verdict: dict[str, Any]) -> str:
 
 
 def _worse_sentence(verdict: dict[str, Any]) -> str:
+    if verdict["found"] is None:
+        return f"{verdict['metric']} is worse: {verdict['of']}"
+    low, high = verdict["low"], verdict["high"]
+    interval = f"{low:.1%} to {high:.1%}" if high is not None else f"from {low:.1%} on"
     return (
         f"{verdict['metric']} is worse by {verdict['found']:.1%} ({verdict['of']}; 95 % interval "
-        f"{verdict['low']:.1%} to {verdict['high']:.1%}), more than {verdict['worse_than']:.1%}"
+        f"{interval}), more than {verdict['worse_than']:.1%}"
     )

@@ -29,7 +29,7 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
 
 def register(app: typer.Typer) -> None:
     app.command(
-        epilog='Example: testbed query "SELECT priority, percentile(delay_s, 0.99) FROM deliveries GROUP BY 1" demo'
+        epilog='Example: testbed query "SELECT priority, avg(hops) FROM deliveries GROUP BY 1" demo'
     )(query)
 
 

@@ -16,11 +16,17 @@ from testbed.cli.commands.compare import (
     compared,
     exceeded,
     judged,
+    not_judged,
     read_limit,
     read_worse,
     refuse_unjudged,
 )
-from testbed.cli.measurement import analyze_run, warn_of_fidelity, write_run_report
+from testbed.cli.measurement import (
+    analyze_run,
+    warn_of_fidelity,
+    warn_of_missing,
+    write_run_report,
+)
 from testbed.cli.options import AsJson, Overrides, RunName, Strict
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.tables.summary import summary_tables
@@ -191,7 +197,8 @@ def replay(
         terminal.show(
             *difference_tables(difference), *comparison_tables(document), f"report: {path}"
         )
-        for sentence in (failed := exceeded(document)):
+        failed = exceeded(document)
+        for sentence in (*failed, *not_judged(document)):
             terminal.emit(Note(sentence))
         if failed or not difference.empty:
             raise typer.Exit(EXCEEDED)
@@ -229,6 +236,7 @@ def played(
     difference = replay_difference(what, again, within_ns)
     summary = analyze_run(again, terminal.emit)
     warn_of_fidelity(summary, terminal)
+    warn_of_missing(summary, terminal)
     return again, difference, summary
 
 

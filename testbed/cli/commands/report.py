@@ -11,6 +11,7 @@ from testbed.cli.measurement import (
     fail_if_unmet,
     judge_again,
     warn_of_fidelity,
+    warn_of_missing,
     write_run_report,
 )
 from testbed.cli.options import (
@@ -63,6 +64,7 @@ def report(
             *(f"figure: {figure}" for figure in drawn),
         )
         warn_of_fidelity(summary, terminal)
+        warn_of_missing(summary, terminal)
         fail_if_unmet([summary], terminal)
 
 

@@ -15,13 +15,13 @@ from rich.table import Table
 
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import choose_backend, known_backend
-from testbed.cli.measurement import stages
+from testbed.cli.measurement import missing_deliveries, stages
 from testbed.cli.options import AsJson, NewName, ScenarioFile, Strict, TopologyFile
-from testbed.cli.tables.summary import seconds
+from testbed.cli.tables.summary import interval, seconds, value_or_bound
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.jsonfiles import read_json
-from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.sweeps.cells import Cell, Sweep, check_axes, parse_axis
 from testbed.sweeps.folder import SweepFolder, digest_of
 from testbed.sweeps.pool import Task, run_tasks
@@ -212,6 +212,32 @@ def points_table(document: Mapping[str, Any]) -> Table:
     return table
 
 
+def missing_sentence(document: Mapping[str, Any]) -> str:
+    """Of which levels many deliveries had not come, over all combinations in which they had not; or empty."""
+    lost: dict[str, int] = {}
+    expected: dict[str, int] = {}
+    incomplete = 0
+    for point in document["points"]:
+        counts = {
+            level: (
+                round((values["lost_share"]["value"] or 0.0) * values["expected"]),
+                values["expected"],
+            )
+            for level, values in point["levels"].items()
+        }
+        many = {level: count for level, count in counts.items() if missing_deliveries(*count)}
+        incomplete += bool(many)
+        for level, (missing, of) in many.items():
+            lost[level] = lost.get(level, 0) + missing
+            expected[level] = expected.get(level, 0) + of
+    levels = [
+        f"level {level}: {missing_deliveries(lost[level], expected[level])}"
+        for level in sorted(lost, reverse=True)
+    ]
+    where = f"in {incomplete} of {len(document['points'])} combinations"
+    return f"{', '.join(levels)} had not come when the runs ended, {where}" if levels else ""
+
+
 def failed_table(document: Mapping[str, Any]) -> list[Table]:
     """Cells that have no result; nothing if all have."""
     if not document["failed"]:
@@ -234,13 +260,13 @@ def short(paths: Sequence[str]) -> list[str]:
 
 
 def _time(found: Mapping[str, Any]) -> str:
-    return "nothing came" if found["value"] is None else seconds(found["value"])
+    return value_or_bound(found, seconds)
 
 
 def _with_interval(found: Mapping[str, Any]) -> str:
     if found["value"] is None:
-        return ""
-    return f"{_time(found)} ({seconds(found['low'])} to {seconds(found['high'])})"
+        return _time(found)
+    return f"{_time(found)} ({interval(found, seconds)})"
 
 
 def _share(found: Mapping[str, Any]) -> str:
@@ -338,6 +364,8 @@ def sweep(
         terminal.show(
             points_table(document), *failed_table(document), f"report: {document['report']}"
         )
+        if missing := missing_sentence(document):
+            terminal.emit(Warned(missing))
         if document["failed"]:
             raise typer.Exit(FAILED)
 

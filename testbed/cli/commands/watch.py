@@ -8,7 +8,7 @@ from rich.table import Table
 
 from nodes.protocol.wire import LEVEL_NAMES
 from testbed.cli.options import RunName
-from testbed.cli.tables.summary import seconds
+from testbed.cli.tables.summary import quantile
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
 from testbed.places import RunPlace
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.live.run import WatchedRun
     from analysis.live.table import Level
 
+QUANTILES = ("p50", "p95", "max", "recent_p50", "recent_p95")
 EVERY_S = 1.0
 OVERDUE_S = 30.0
 
@@ -62,7 +63,9 @@ def watch(
                     place
                 )  # checked first, so that messages until the end are read
                 _look(watched, final=not running)
-                levels = watched.levels(time.time_ns(), overdue if running else 0.0)
+                levels = watched.levels(
+                    time.time_ns(), overdue if running else 0.0, over=not running
+                )
                 terminal.line(document(watched, levels, running))
                 show(table(watched, levels, running))
                 if once or not running:
@@ -110,7 +113,7 @@ def document(watched: "WatchedRun", levels: "list[Level]", running: bool) -> dic
 
 
 def table(watched: "WatchedRun", levels: "list[Level]", running: bool) -> Table:
-    """For people. Overdue messages of a run that is over are lost."""
+    """For people. Overdue messages of a run that is over are lost; percentiles count what is overdue."""
     shown = Table(title=f"run {watched.run.name}" + ("" if running else " (over)"))
     if not watched.by_captures:
         shown.caption = "by the receivers' logs: links are not captured"
@@ -119,20 +122,16 @@ def table(watched: "WatchedRun", levels: "list[Level]", running: bool) -> Table:
     for name in (*names, "p50", "p95", "max", "last 10 s", "p50", "p95"):
         shown.add_column(name, justify="right")
     for level in levels:
-        delays = (level.p50, level.p95, level.max)
+        delays = [quantile(level._asdict(), name) for name in QUANTILES]
         shown.add_row(
             f"{level.level} {LEVEL_NAMES[level.level]}",
             str(level.published),
             f"{level.delivered} of {level.expected}",
             str(level.in_flight),
             str(level.overdue),
-            *map(_delay, delays),
+            *delays[:3],
             str(level.recent),
-            *map(_delay, (level.recent_p50, level.recent_p95)),
+            *delays[3:],
             style="bold" if level.level == max(LEVEL_NAMES) else "",
         )
     return shown
-
-
-def _delay(value: float | None) -> str:
-    return "" if value is None else seconds(value)

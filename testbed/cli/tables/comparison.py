@@ -6,8 +6,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from analysis.formatting import both_sides
 from nodes.protocol.wire import LEVEL_NAMES
-from testbed.cli.tables.summary import seconds
+from testbed.cli.tables.summary import interval, quantile
 
 DELAYS = {"p50": "delay p50", "p95": "delay p95", "p99": "delay p99", "max": "delay max"}
 HOPS = {"hops_mean": "hops mean", "hops_max": "hops max"}
@@ -75,22 +76,38 @@ def _effects(document: dict[str, Any]) -> list[Table]:
         table.add_column(column, justify="right")
     for one in found:
         for level, figures in one["levels"].items():
+            bounds = _not_reached(document, one["run"], level)
             table.add_row(
                 one["run"],
                 level,
-                *(_within(figures[name], _times) for name in ("p50", "p95", "p99", "mean")),
+                *(_ratio(figures, name, bounds) for name in ("p50", "p95", "p99", "mean")),
                 _within(figures["lost_share"], lambda share: f"{share:+.2%}"),
                 _within(figures["cliffs_delta"], lambda delta: f"{delta:+.2f}"),
             )
     return [table]
 
 
+def _not_reached(document: dict[str, Any], run: str, level: str) -> dict[str, Any]:
+    """The percentiles that this run or the first did not reach, with the value or the bound of both."""
+    levels = [one["levels"].get(level, {}) for one in document["ratios"] if one["run"] == run]
+    return {name: sides for one in levels for name, sides in one.get("not_reached", {}).items()}
+
+
+def _ratio(figures: dict[str, Any], name: str, bounds: dict[str, Any]) -> str:
+    """The ratio of a statistic with its interval, or what is known of both sides."""
+    if figures[name]["value"] is None and name in bounds:
+        return both_sides(bounds[name]).replace("; ", "\n")
+    if "reached" in figures[name] and name == "mean":
+        return "not all came"
+    return _within(figures[name], _times)
+
+
 def _within(figures: dict[str, float | None], write: Callable[[float], str]) -> str:
-    value, low, high = (figures[name] for name in ("value", "low", "high"))
+    value = figures["value"]
     unsure = " ≈" if figures.get("within_clock_error") else ""
-    if value is None or low is None or high is None:
+    if value is None:
         return NONE + unsure
-    return f"{write(value)}{unsure}\n{write(low)} to {write(high)}"
+    return f"{write(value)}{unsure}\n{interval(figures, write)}"
 
 
 def _worse(document: dict[str, Any]) -> list[Table]:
@@ -102,8 +119,8 @@ def _worse(document: dict[str, Any]) -> list[Table]:
         table.add_row(
             one["metric"],
             f"{one['worse_than']:.1%}",
-            f"{one['found']:+.1%}",
-            f"{one['low']:+.1%} to {one['high']:+.1%}",
+            NONE if one["found"] is None else f"{one['found']:+.1%}",
+            NONE if one["found"] is None else interval(one, lambda share: f"{share:+.1%}"),
             one["of"],
             verdict,
         )
@@ -143,8 +160,7 @@ def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: st
 
 
 def _delay(figures: dict[str, Any], name: str) -> str:
-    error = figures.get("error_s", {}).get(name, 0.0)
-    return _value(figures.get(name), lambda delay: seconds(delay, error))
+    return quantile(figures, name, figures.get("error_s", {}).get(name, 0.0)) or NONE
 
 
 def _lost(figures: dict[str, Any]) -> str:
@@ -207,6 +223,10 @@ def _limits(document: dict[str, Any]) -> list[Table]:
     for one in document["limits"]:
         verdict = "[green]kept[/]" if one["ok"] else "[bold red]exceeded[/]"
         table.add_row(
-            one["limit"], f"{one['at_most']:g}", f"{one['found']:.4g}", one["of"], verdict
+            one["limit"],
+            f"{one['at_most']:g}",
+            NONE if one["found"] is None else f"{one['found']:.4g}",
+            one["of"],
+            verdict,
         )
     return [table]

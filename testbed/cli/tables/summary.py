@@ -1,12 +1,13 @@
 """The summary of one run, or of many, as tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from analysis.formatting import not_within
 from analysis.formatting import seconds_with_error as with_error
 from nodes.protocol.wire import LEVEL_NAMES
 from testbed.backends.common.names import SIMULATED
@@ -33,12 +34,12 @@ def _delays(summary: dict[str, Any]) -> Table | Text:
         delay = summary["delay_s"][level]
         hops = summary["hops"].get(level, {})
         quantiles = [
-            seconds(delay[key], clock_error(summary, level, key))
+            quantile(delay, key, clock_error(summary, level, key))
             for key in ("p50", "p95", "p99", "max")
         ]
         table.add_row(
             f"{level} {LEVEL_NAMES[int(level)]}",
-            str(delay["n"]),
+            _made(delay),
             *quantiles,
             f"{hops['mean']:.2f}" if hops else "",
             str(hops["max"]) if hops else "",
@@ -78,9 +79,7 @@ def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Ta
         table.add_column(column, justify="right")
     for name, values in rows:
         quantiles = [
-            seconds(values[key], values.get("error_s", {}).get(key, 0.0))
-            if values["delivered"]
-            else ""
+            quantile(values, key, values.get("error_s", {}).get(key, 0.0))
             for key in ("p50", "p95", "max")
         ]
         delivered = f"{values['delivered']} of {values['expected']}"
@@ -172,7 +171,21 @@ def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
 def clock_error(summary: dict[str, Any], level: str, name: str) -> float:
     """How far clocks may make this quantile of this level wrong."""
     values = summary.get("delay_error_s", {}).get(level)
-    return float(values["of"][name]) if values else 0.0
+    return float(values["of"].get(name, 0.0)) if values else 0.0
+
+
+def quantile(row: Mapping[str, Any], name: str, error: float = 0.0) -> str:
+    """A quantile of a row, or the bound of one that was not reached; empty if nothing is known."""
+    bound = (row.get("not_within_s") or {}).get(name)
+    if row.get(name) is not None:
+        return seconds(row[name], error)
+    return "" if bound is None else not_within(bound).replace("\u00a0", " ")
+
+
+def _made(delay: Mapping[str, Any]) -> str:
+    """Number of deliveries, and of how many expected ones if some have not come."""
+    made, expected = delay["n"], delay.get("expected", delay["n"])
+    return str(made) if made == expected else f"{made} of {expected}"
 
 
 def seconds(value: float, error: float = 0.0) -> str:
@@ -231,7 +244,7 @@ def _urgent(summary: dict[str, Any]) -> list[str]:
         return [NONE, NONE]
     level = max(delays)
     return [
-        seconds(delays[level][name], clock_error(summary, level, name)) for name in ("p50", "p95")
+        quantile(delays[level], name, clock_error(summary, level, name)) for name in ("p50", "p95")
     ]
 
 
@@ -253,7 +266,23 @@ def _experiment(one: dict[str, Any]) -> Table:
     return table
 
 
-def _within(values: dict[str, float | None], write: Any) -> str:
+def _within(values: dict[str, float | None], write: Callable[[float], str]) -> str:
     if values["value"] is None:
+        return value_or_bound(values, write)
+    return f"{write(values['value'])}\n{interval(values, write)}"
+
+
+def value_or_bound(values: Mapping[str, float | None], write: Callable[[float], str]) -> str:
+    """A statistic of several runs, or the bound of one that was not reached."""
+    value, bound = values["value"], values.get("not_within_s")
+    if value is not None:
+        return write(value)
+    return NONE if bound is None else not_within(bound).replace("\u00a0", " ")
+
+
+def interval(values: Mapping[str, float | None], write: Callable[[float], str]) -> str:
+    """The ends of an interval; the upper one is null if it was not reached."""
+    low, high = values["low"], values["high"]
+    if low is None:
         return NONE
-    return f"{write(values['value'])}\n{write(values['low'])} to {write(values['high'])}"
+    return f"{write(low)} or more" if high is None else f"{write(low)} to {write(high)}"

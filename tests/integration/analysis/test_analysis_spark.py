@@ -108,7 +108,13 @@ def test_the_summary_keeps_its_contract(measured):
         "handed_twice": 0,
     }
     assert set(summary["delay_s"]) == {"5", "1"}
-    assert set(summary["delay_s"]["5"]) == {"n", "p50", "p95", "p99", "max"}
+    quantiles = {"p50", "p95", "p99", "max"}
+    assert set(summary["delay_s"]["5"]) == {"n", "expected", "not_within_s"} | quantiles
+    for level, delay_s in summary["delay_s"].items():
+        count = summary["by_priority"][level]
+        assert (delay_s["n"], delay_s["expected"]) == (count["delivered"], count["expected"])
+        assert set(delay_s["not_within_s"]) == {q for q in quantiles if delay_s[q] is None}
+        assert (delay_s["max"] is None) == bool(count["lost"])
     assert summary["hops"]["5"] == {"mean": 2.0, "max": 2}
     assert set(summary["overhead"]) == {
         "payload_bytes",
@@ -216,7 +222,10 @@ def test_a_run_in_which_nothing_was_captured_counts_everything_as_never_sent(spa
     summary = measure(spark.sparkContext, read_run(tmp_path / "run"))
     assert summary["messages"]["lost"] == summary["messages"]["expected_deliveries"] == 10
     assert summary["lost_reasons"] == {"never sent": 10}
-    assert summary["delay_s"] == {}
+    assert {level: delay["n"] for level, delay in summary["delay_s"].items()} == {"5": 0, "1": 0}
+    assert summary["delay_s"]["5"]["p50"] is None
+    assert summary["delay_s"]["5"]["not_within_s"]["p50"] == pytest.approx(10.0)
+    assert (summary["delay_parts_s"], summary["hops"]) == ({}, {})
     assert summary["overhead"]["packets"] == 0
     reasons = " ".join(summary["fidelity"]["reasons"])
     assert "no capture" in reasons

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 
 from support.labs.lab_processes import processor_wait
@@ -126,6 +127,64 @@ def test_simulate_measures_any_topology_and_the_report_names_the_simulation(
     traces = sorted((places / "c").glob("*/trace/messages.parquet"))
     assert len(traces) == 2
     assert traces[0].read_bytes() == traces[1].read_bytes()
+
+
+SLOW = """
+name: slow
+nodes:
+  broker: {kind: broker}
+  sensor: {kind: sensor, link: fast}
+  siren: {kind: subscriber, link: slow, topics: [alerts]}
+links:
+  profiles:
+    fast: {up: {rate: 1MB/s}, down: {rate: 1MB/s}}
+    slow: {up: {rate: 1MB/s}, down: {rate: 5kB/s}}
+scenario:
+  duration: 10s
+  settle: 2s
+  events:
+    - at: 0s
+      publish: {from: sensor, topic: alerts, priority: 5, size: 7kB, period: 500ms}
+  expect:
+    - level 5 delay p20 < 10s
+    - level 5 delay p95 > 1s
+    - level 5 delay p50 < 4s
+    - level 5 delay p50 < 60s
+    - level 5 delay mean < 60s
+"""
+
+
+@pytest.mark.spark
+def test_a_run_of_which_most_had_not_come_has_no_median_and_says_so(
+    testbed: Any, places: Path
+) -> None:
+    file = places / "slow.yaml"
+    file.write_text(SLOW)
+    done = testbed("simulate", file, "--json")
+    assert done.returncode == 1, done.stderr
+    document = json.loads(done.stdout)
+    delay = document["delay_s"]["5"]
+    share = delay["n"] / delay["expected"]
+    assert 0.3 < share < 0.5, "about 60 % are missing"
+    assert [delay[name] for name in ("p50", "p95", "p99", "max")] == [None] * 4
+    assert 4 < delay["not_within_s"]["p50"] <= delay["not_within_s"]["max"] <= 12
+    assert document["by_receiver"]["siren"]["5"]["not_within_s"]["p50"] > 4
+    missing = delay["expected"] - delay["n"]
+    assert (
+        f"level 5: {missing} of {delay['expected']} deliveries "
+        f"({100 * (1 - share):.0f} %) had not come when the run ended" in done.stderr
+    )
+    verdicts = [(one["ok"], one["judged"]) for one in document["expectations"]]
+    assert verdicts == [(True, True), (True, True), (False, True), (False, False), (False, False)]
+    page = Path(document["report"]).read_text().replace("\u00a0", " ")
+    assert f"{missing} of {delay['expected']} level-5 (emergency) deliveries had not come" in page
+    assert "half did not come within" in page
+    folder = Path(document["report"]).parent
+    end_ns = json.loads((folder / "run.json").read_text())["play"]["end_ns"]
+    rows = pq.read_table(folder / "metrics" / "deliveries.parquet").to_pylist()
+    assert len(rows) == delay["expected"]
+    for row in rows:
+        assert row["observed_s"] == pytest.approx((end_ns - row["published_ns"]) / 1e9)
 
 
 def test_simulated_links_are_not_calibrated(testbed: Any, repository: Path) -> None:

@@ -114,7 +114,9 @@ def test_reading_a_growing_run_gives_its_true_deliveries(tmp_path_factory, seed,
     delays = delays_of_the_whole(folder / "whole")
     assert sum(level.delivered for level in levels) == len(delays) == len(made.arrivals) == 56
     assert sum(level.overdue for level in levels) == 4
-    assert max(level.max or 0 for level in levels) == pytest.approx(delays[-1])
+    for level in levels:
+        assert (level.max is None) == bool(level.overdue)
+    assert max(level.max or 0 for level in levels) <= delays[-1]
 
 
 def test_messages_behind_bytes_that_the_capture_lost_are_read_in_the_end():
@@ -195,10 +197,31 @@ def test_a_delivery_that_has_not_arrived_is_in_flight_and_then_overdue():
     live.arrived("a", "siren", 0, 9 * S)  # a duplicate
     urgent, other = live.levels(12 * S, 5.0)
     assert (urgent.published, urgent.expected, urgent.delivered) == (1, 2, 1)
-    assert (urgent.in_flight, urgent.overdue, urgent.p50, urgent.max) == (0, 1, 2.0, 2.0)
+    assert (urgent.in_flight, urgent.overdue, urgent.p50, urgent.max) == (0, 1, None, None)
+    assert urgent.not_within_s["p50"] == 7.0, "half of 2 s, and of the 12 s that the other took"
+    assert urgent.not_within_s["max"] == 12.0
     assert (urgent.recent, urgent.recent_p50) == (0, None)
+    assert urgent.not_within_s["recent_p50"] == 12.0, "overdue since 5 s"
+    assert "recent_p50" not in live.levels(16 * S, 5.0)[0].not_within_s, "since 11 s"
     assert (other.level, other.in_flight, other.overdue, other.p50) == (1, 1, 0, None)
     assert live.levels(11 * S, 5.0)[0].recent == 1
+
+
+def test_percentiles_count_what_is_overdue_and_not_what_is_under_way():
+    live = Live(subscriptions_of({"siren": ["alert"]}))
+    for number in range(10):
+        live.published(str(number), "sensor", "alert", 5, 0)
+    for number in range(4):
+        live.arrived(str(number), "siren", 0, S)
+    (level,) = live.levels(31 * S, 60.0)
+    assert (level.in_flight, level.overdue, level.p50, level.max) == (6, 0, 1.0, 1.0)
+    assert level.not_within_s == {}
+    (level,) = live.levels(31 * S, 30.0)
+    assert (level.delivered, level.overdue, level.p50, level.p95) == (4, 6, None, None)
+    assert level.not_within_s["p50"] == level.not_within_s["p95"] == 31.0
+    (level,) = live.levels(9999 * S, 0.0, until_ns=31 * S)
+    assert level.not_within_s["max"] == 31.0, "the run was over then"
+    assert live.last_ns == S
 
 
 def test_an_arrival_may_be_known_before_its_publication_is():

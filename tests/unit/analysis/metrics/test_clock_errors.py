@@ -267,6 +267,10 @@ def test_receivers_have_errors_of_their_own():
     row = by_receiver(table)["town"]["5"]
     assert row["error_s"] == pytest.approx({"p50": 0.01, "p95": 0.01, "max": 0.01})
     assert percentile_with_error(row, "max").replace("\u00a0", " ") == "300 ± 10 ms"
+    row = by_receiver(deliveries((5, 0.1, 0.01), (5, 0.3, 0.02), (5, None, None)))["town"]["5"]
+    assert row["error_s"] == pytest.approx({"p50": 0.02}), "the others were not reached"
+    assert percentile_with_error(row, "p50").replace("\u00a0", " ") == "300 ± 20 ms"
+    assert percentile_with_error(row, "max").replace("\u00a0", " ") == "not within 300 ms"
     assert "error_s" not in by_receiver(deliveries((5, 0.1, 0.0)))["town"]["5"]
 
 

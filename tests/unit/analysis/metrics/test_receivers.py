@@ -1,5 +1,7 @@
 """Deliveries by receiver."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,9 +18,8 @@ def deliveries(rows: list[tuple[str, int, float | None]]) -> pa.Table:
     names = ("receiver", "priority", "delay_s")
     types = (pa.string(), pa.int32(), pa.float64())
     columns = [[row[place] for row in rows] for place in range(3)]
-    return pa.table(
-        {n: pa.array(c, t) for n, c, t in zip(names, columns, types, strict=True)},
-    )
+    made = {n: pa.array(c, t) for n, c, t in zip(names, columns, types, strict=True)}
+    return pa.table({**made, "observed_s": pa.array([5.0] * len(rows), pa.float64())})
 
 
 def served(count: int, levels: tuple[int, ...] = (5, 1)) -> dict:
@@ -36,9 +37,10 @@ def test_each_receiver_and_level_has_its_counts_and_delays():
         "expected": 3,
         "delivered": 2,
         "lost": 1,
-        "p50": 2.0,
-        "p95": pytest.approx(2.9),
-        "max": 3.0,
+        "p50": 3.0,
+        "p95": None,
+        "max": None,
+        "not_within_s": pytest.approx({"p95": 4.8, "max": 5.0}),
     }
     assert found["a"]["1"] == {
         "expected": 1,
@@ -47,6 +49,7 @@ def test_each_receiver_and_level_has_its_counts_and_delays():
         "p50": None,
         "p95": None,
         "max": None,
+        "not_within_s": {"p50": 5.0, "p95": 5.0, "max": 5.0},
     }
 
 
@@ -65,9 +68,13 @@ def test_the_receivers_together_are_all_deliveries(rows):
     assert sum(outcome["expected"] for outcome in outcomes) == len(rows)
     assert sum(outcome["lost"] for outcome in outcomes) == sum(row[2] is None for row in rows)
     for outcome in outcomes:
-        if outcome["delivered"]:
-            assert outcome["p50"] <= np.nextafter(outcome["p95"], np.inf)
-            assert outcome["p95"] <= np.nextafter(outcome["max"], np.inf)
+        reached = [outcome[name] for name in ("p50", "p95", "max")]
+        bounds = outcome["not_within_s"]
+        assert [name for name in ("p50", "p95", "max") if outcome[name] is None] == [*bounds]
+        assert (outcome["max"] is None) == bool(outcome["lost"])
+        known = [value for value in reached if value is not None]
+        assert all(a <= np.nextafter(b, np.inf) for a, b in pairwise(known))
+        assert all(a <= np.nextafter(b, np.inf) for a, b in pairwise(bounds.values()))
 
 
 def test_names_are_sorted_in_natural_order():

@@ -49,8 +49,17 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
         ),
         (
             summary(9, 7),
-            "2 of 9 level-5 (emergency) deliveries were lost; of the others half within 312 ms, "
-            "the slowest after 1.23 s.",
+            "2 of 9 level-5 (emergency) deliveries had not come when the run ended: "
+            "half came within 312 ms.",
+            "bad",
+        ),
+        (
+            {
+                **summary(9, 4),
+                "delay_s": {"5": {**DELAY, "p50": None, "not_within_s": {"p50": 31.2}}},
+            },
+            "5 of 9 level-5 (emergency) deliveries had not come when the run ended: "
+            "half did not come within 31 s.",
             "bad",
         ),
         (summary(9, 0), "None of the 9 level-5 (emergency) deliveries got through.", "bad"),

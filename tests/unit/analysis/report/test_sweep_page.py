@@ -7,6 +7,7 @@ import pytest
 
 from analysis.report.sweep import drawings, point_rows, render
 
+TRIANGLE = 'stroke-width="1.8"'  # the outline of an open mark
 STATISTICS = ("p50", "p95", "p99", "mean", "lost_share")
 
 
@@ -100,3 +101,39 @@ def test_a_row_for_each_combination_level_and_statistic() -> None:
         "low": None,
         "high": None,
     }
+
+
+def with_missing(axes: dict[str, list[str]], bounded: int) -> dict[str, Any]:
+    """Of the last points, level 5 did not reach its median."""
+    made = result(axes, 0.6)
+    for point in made["points"][-bounded:]:
+        level = point["levels"]["5"]
+        for name in ("p50", "p95", "p99", "mean"):
+            bound = None if name == "mean" else 31.2
+            level[name] = {"value": None, "low": 4.9, "high": None, "not_within_s": bound}
+    return made
+
+
+@pytest.mark.parametrize(
+    "axes", [{"rate": ["4kB/s", "8kB/s", "20kB/s"]}, {"method": ["fifo", "pq-pc"]}]
+)
+@pytest.mark.parametrize("bounded", [1, 2])
+def test_what_was_not_reached_is_an_open_triangle_at_its_bound(
+    axes: dict[str, list[str]], bounded: int
+) -> None:
+    whole, made = drawings(result(axes)), drawings(with_missing(axes, bounded))
+    assert made["Median delay"].count(TRIANGLE) == bounded
+    assert TRIANGLE not in whole["Median delay"]
+    assert "NaN" not in made["Median delay"]
+    page = render(with_missing(axes, bounded))
+    assert page.count("not within 31\u00a0s") == 3 * bounded
+    assert "Open triangle" in page
+    assert "Open triangle" not in render(result(axes))
+    bounds = [row.get("not_within_s") for row in point_rows(with_missing(axes, bounded), ())]
+    assert bounds.count(31.2) == 3 * bounded
+
+
+def test_an_interval_without_an_upper_end_says_so() -> None:
+    made = result({"method": ["fifo", "pq-pc"]})
+    made["points"][0]["levels"]["5"]["p95"]["high"] = None
+    assert "10.0\u00a0ms or more" in render(made)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.metrics.percentiles import percentile
 from analysis.stats.bootstrap import (
     LOST,
     MOST_GROUPS,
@@ -39,16 +40,13 @@ def test_each_statistic_is_that_of_the_trials_that_were_drawn(lists, seed):
     found = statistics(sample(runs), counts)
     assert (counts.sum(axis=1) == len(runs)).all()
     for row, times in enumerate(counts):
-        values = drawn(runs, times)
+        values = np.nan_to_num(drawn(runs, times), nan=np.inf)
         came = values[np.isfinite(values)]
         assert found[LOST][row] == pytest.approx(1 - len(came) / len(values))
-        if len(came):
-            expected = [*np.percentile(came, (50, 95, 99)), came.mean()]
-            assert [found[name][row] for name in ("p50", "p95", "p99", "mean")] == pytest.approx(
-                expected
-            )
-        else:
-            assert np.isnan(found["p50"][row])
+        for name, share in (("p50", 50.0), ("p95", 95.0), ("p99", 99.0)):
+            value = percentile(values, share)
+            assert found[name][row] == pytest.approx(np.inf if value is None else value)
+        assert found["mean"][row] == pytest.approx(values.mean())
 
 
 @settings(max_examples=100)
@@ -60,12 +58,9 @@ def test_cliffs_delta_equals_a_count_of_all_pairs(lists, others, seed):
     deltas = cliffs_delta(sample(runs), sample(rest), one, two)
     for row, (mine, theirs) in enumerate(zip(one, two, strict=True)):
         a, b = drawn(runs, mine), drawn(rest, theirs)
-        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+        a, b = np.nan_to_num(a, nan=99.0), np.nan_to_num(b, nan=99.0)  # longer than all others
         pairs = [np.sign(y - x) for x in a for y in b]
-        if pairs:
-            assert deltas[row] == pytest.approx(np.mean(pairs))
-        else:
-            assert np.isnan(deltas[row])
+        assert deltas[row] == pytest.approx(np.mean(pairs))
 
 
 def test_the_same_trials_give_the_same_interval_each_time_and_it_holds_the_value():
@@ -106,9 +101,31 @@ def test_a_single_trial_with_many_messages_is_drawn_in_groups_that_know_as_much(
     one = sample([values])
     assert (one.clusters, one.trials) == (MOST_GROUPS, 1)
     found = intervals([values])
-    width = found["mean"].high - found["mean"].low
-    assert width == pytest.approx(2 * 1.96 / np.sqrt(len(values) * 0.9), rel=0.15)
     assert found[LOST].value == pytest.approx(0.1)
+    assert found["p50"].value == percentile(np.nan_to_num(values, nan=np.inf), 50.0)
+    assert found["mean"] == found["p95"] == found["p99"] == Interval(None, None, None)
+    found = intervals([np.nan_to_num(values)])
+    width = found["mean"].high - found["mean"].low
+    assert width == pytest.approx(2 * 1.96 / np.sqrt(len(values)) * np.sqrt(0.9), rel=0.15)
+
+
+def test_an_interval_has_no_end_where_resamples_did_not_reach_the_percentile():
+    runs = [np.array([1.0] * 10 + [2.0] * 9 + [np.nan] * missing) for missing in (0, 0, 12)]
+    found = intervals(runs)["p50"]
+    assert (found.value, found.low, found.high) == (2.0, 1.0, 2.0)
+    found = intervals(runs)["p95"]
+    assert (found.value, found.low, found.high) == (None, 2.0, None)
+
+
+@settings(max_examples=100)
+@given(trials, st.integers(0, 1000))
+def test_more_missing_deliveries_never_shorten_a_delay(lists, seed):
+    runs = arrays(lists)
+    fewer = [np.where(np.arange(len(run)) % 3 == 0, np.nan, run) for run in runs]
+    counts = draws(len(runs), np.random.default_rng(seed), 10)
+    whole, part = (statistics(sample(some), counts) for some in (runs, fewer))
+    for name in ("p50", "p95", "p99", "mean"):
+        assert (part[name] >= whole[name] - 1e-9).all()
 
 
 def test_trials_without_arrivals_have_no_delays_and_lost_everything():

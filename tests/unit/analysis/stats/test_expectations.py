@@ -37,6 +37,7 @@ SCHEMA = pa.schema(
         ("priority", pa.int32()),
         ("status", pa.string()),
         ("delay_s", pa.float64()),
+        ("observed_s", pa.float64()),
         ("hops", pa.int32()),
         ("duplicates", pa.int64()),
         ("handed", pa.int64()),
@@ -66,6 +67,7 @@ def delivery(**changed: Any) -> Row:
         "priority": 5,
         "status": "delivered",
         "delay_s": 0.5,
+        "observed_s": 31.0,
         "hops": 2,
         "duplicates": 0,
         "handed": 1,
@@ -99,6 +101,10 @@ def percentile(values: list[float], share: float) -> float:
     place = (len(ordered) - 1) * share / 100
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
+    if place == below:
+        return ordered[below]
+    if math.isinf(ordered[above]):
+        return math.inf
     return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
@@ -111,11 +117,13 @@ def test_delays_and_losses_of_a_level_are_those_of_its_deliveries(
     mine = [row for row in rows if row["priority"] >= level and row["receiver"] != "siren"]
     came = [row["delay_s"] for row in mine if row["status"] == "delivered"]
     reported = verdict(f"level {level}.. node offices delay p{share} < {limit}s", rows)
-    if came:
-        assert reported["found"] == pytest.approx(percentile(came, share))
+    endless = [*came, *[math.inf] * (len(mine) - len(came))]
+    if mine and math.isfinite(percentile(endless, share)):
+        assert reported["found"] == pytest.approx(percentile(endless, share))
         assert reported["ok"] == (reported["found"] < limit)
     else:
         assert (reported["ok"], reported["found"]) == (False, None)
+        assert (reported["not_within_s"] is None) == (not mine)
     lost = verdict(f"level {level}.. node offices lost <= {limit}", rows)
     if mine:
         assert lost["found"] == len(mine) - len(came)
@@ -177,7 +185,67 @@ def test_an_expectation_without_publications_is_not_judged_and_has_failed() -> N
     assert not reported["ok"]
     assert reported["reason"] == "no such delivery was expected"
     nothing = verdict("level 5 delay max < 5s", [delivery(**LOST)])
+    assert (nothing["ok"], nothing["reason"]) == (False, "not within 31 s")
+    nothing = verdict("level 5 delay min < 5s", [delivery(**LOST)])
     assert (nothing["ok"], nothing["reason"]) == (False, "nothing of it was delivered")
+
+
+@pytest.mark.parametrize(
+    ("line", "ok", "judged"),
+    [
+        ("delay p50 < 2s", False, True),  # it takes at least 31 s
+        ("delay p50 <= 30.9s", False, True),
+        ("delay p50 < 31s", False, True),
+        ("delay p50 <= 31s", False, False),
+        ("delay p50 < 60s", False, False),
+        ("delay p50 > 2s", True, True),
+        ("delay p50 >= 31s", True, True),
+        ("delay p50 > 31s", False, False),
+        ("delay p50 > 60s", False, False),
+        ("delay p50 == 2s", False, True),
+        ("delay p50 != 2s", True, True),
+        ("delay p50 != 60s", False, False),
+        ("delay max > 30s", True, True),
+        ("delay max < 60s", False, False),
+        ("delay p20 < 1s", True, True),  # reached
+        ("delay min < 1s", True, True),
+        ("delay mean < 100s", False, False),
+        ("hops mean == 2", True, True),
+    ],
+)
+def test_a_percentile_that_was_not_reached_is_judged_by_its_bound(
+    line: str, ok: bool, judged: bool
+) -> None:
+    rows = [delivery() for _ in range(4)] + [delivery(**LOST) for _ in range(6)]
+    reported = verdict(line, rows)
+    assert (reported["ok"], reported["judged"]) == (ok, judged)
+    if reported["not_within_s"] is not None:
+        assert (reported["found"], reported["reason"]) == (None, "not within 31 s")
+    if "mean <" in line:
+        assert reported["reason"] == "6 of 10 had not come when the run ended"
+
+
+@given(
+    st.lists(deliveries(), min_size=1, max_size=20),
+    st.integers(0, 99),
+    st.integers(0, 40),
+    st.sampled_from(["<", "<=", ">=", ">", "==", "!="]),
+    st.data(),
+)
+def test_what_is_judged_holds_whenever_the_missing_come(
+    rows: list[Row], share: int, limit: int, relation: str, data: st.DataObject
+) -> None:
+    line = f"delay p{share} {relation} {limit}s" if share else f"delay max {relation} {limit}s"
+    reported = verdict(line, rows)
+    if not reported["judged"] or reported["found"] is not None:
+        return
+    later = [
+        delivery(delay_s=row["observed_s"] + data.draw(st.integers(1, 50)))
+        if row["status"] == "lost"
+        else row
+        for row in rows
+    ]
+    assert verdict(line, later)["ok"] == reported["ok"]
 
 
 def test_each_expectation_is_judged_once_even_if_it_is_repeated() -> None:

@@ -20,6 +20,7 @@ from testbed.cli.commands.compare import read_worse
 from testbed.errors import InputError
 
 LOST = float("nan")
+OBSERVED_S = 31.0
 
 
 def write_run(folder: Path, delays: list[float], seed: int) -> Path:
@@ -30,7 +31,7 @@ def write_run(folder: Path, delays: list[float], seed: int) -> Path:
     manifest["topology"]["seed"] = seed
     (folder / "run.json").write_text(json.dumps(manifest))
     came = [delay for delay in delays if not math.isnan(delay)]
-    quantiles = np.percentile(came, (50, 95, 99, 100)).tolist()
+    quantiles = np.percentile(came, (50, 95, 99, 100)).tolist()  # as earlier versions did
     counts = {"expected": len(delays), "delivered": len(came), "lost": len(delays) - len(came)}
     summary = {
         "messages": {
@@ -52,6 +53,7 @@ def write_run(folder: Path, delays: list[float], seed: int) -> Path:
         "delay_s": pa.array(
             [None if math.isnan(delay) else delay for delay in delays], pa.float64()
         ),
+        "observed_s": pa.array([OBSERVED_S] * len(delays), pa.float64()),
     }
     pq.write_table(pa.table(table), folder / "metrics" / "deliveries.parquet")
     return folder
@@ -65,6 +67,12 @@ def side(folder: Path, name: str, times: float, trials: int = 5, lost: int = 0) 
         delays = [LOST] * lost + (times * rng.normal(1.0, 0.05, 40 - lost)).tolist()
         runs.append(str(write_run(folder / f"{name}-{number}", delays, number)))
     return ",".join(runs)
+
+
+def single(folder: Path, name: str, times: float, lost: int = 0) -> str:
+    """A run of a scenario of its own."""
+    delays = [LOST] * lost + (times * np.random.default_rng(7).normal(1, 0.05, 40 - lost)).tolist()
+    return str(write_run(folder / name, delays, seed=ord(name)))
 
 
 def compare(*arguments: object) -> tuple[int, Any]:
@@ -95,10 +103,11 @@ def test_trials_are_one_side_with_all_their_messages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ("delay=60%", 0),
-        ("delay=40%", 1),
-        ("p99=0.4", 1),
-        ("mean=45%", 1),
+        ("p50=60%", 0),
+        ("p50=40%", 1),
+        ("delay=1000%", 1),  # a tenth is missing: p95 was not reached
+        ("p99=1000%", 1),
+        ("mean=1000%", 1),
         ("lost=10%", 0),
         ("lost=5%", 1),
     ],
@@ -110,6 +119,73 @@ def test_a_metric_worse_than_allowed_decides_the_exit_code(
     found, document = compare(*sides, "--worse-than", asked)
     assert (found, document["ok"]) == (code, code == 0)
     assert document["worse"][0]["metric"] == asked.partition("=")[0]
+
+
+@pytest.mark.parametrize(("asked", "code"), [("delay=60%", 0), ("p99=0.4", 1), ("mean=45%", 1)])
+def test_so_it_does_where_everything_came(tmp_path: Path, asked: str, code: int) -> None:
+    sides = side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5)
+    assert compare(*sides, "--worse-than", asked)[0] == code
+
+
+def test_what_only_the_first_reached_is_worse_and_shown_with_both_bounds(tmp_path: Path) -> None:
+    first, other = single(tmp_path, "a", 0.9), single(tmp_path, "b", 4.8, lost=24)
+    code, document = compare(first, other, "--worse-than", "p50=1000%", "--limit", "p50=99")
+    assert code == 1
+    level = document["runs"][1]["levels"]["5"]
+    assert (level["p50"], level["not_within_s"]["p50"]) == (None, OBSERVED_S)
+    ratio = document["ratios"][0]["levels"]["5"]
+    assert ratio["p50"] is None
+    assert ratio["not_reached"]["p50"] == {
+        "first": {"value": pytest.approx(0.9, rel=0.05), "not_within_s": None},
+        "other": {"value": None, "not_within_s": OBSERVED_S},
+    }
+    effect = document["effects"][0]["levels"]["5"]
+    assert effect["p50"] == {
+        **dict.fromkeys(("value", "low", "high")),
+        "reached": [True, False],
+        "surely": True,
+    }
+    assert effect["cliffs_delta"]["value"] == 1.0
+    for verdict in (*document["worse"], *document["limits"]):
+        assert (verdict["found"], verdict["ok"], verdict["judged"]) == (None, False, True)
+        assert "b: not within 31 s; the first: 8" in verdict["of"]
+    options = ["--worse-than", "p50=1000%", "--limit", "p50=99"]
+    shown = CliRunner().invoke(app, ["compare", first, other, *options], env={"COLUMNS": "220"})
+    for text in ("not within 31 s", "p50 is worse: p50 of level 5 in b: not within 31 s"):
+        assert text in shown.output
+    assert "earlier version" in shown.output
+
+
+def test_what_only_the_other_reached_is_better(tmp_path: Path) -> None:
+    first, other = single(tmp_path, "a", 4.8, lost=24), single(tmp_path, "b", 0.9)
+    code, document = compare(first, other, "--worse-than", "delay=0", "--limit", "delay=0")
+    assert (code, document["ok"]) == (0, True)
+    assert document["effects"][0]["levels"]["5"]["cliffs_delta"]["value"] == -1.0
+
+
+def test_what_neither_side_reached_is_not_judged(tmp_path: Path) -> None:
+    first, other = (single(tmp_path, name, 1.0, lost=4) for name in "ab")
+    for option in ("--worse-than", "--limit"):
+        code, document = compare(first, other, option, "p95=2")
+        assert code == 2
+        assert "had not come when the runs ended" in document["error"]["message"]
+        assert "p95 of level 5 in b: not within 31 s" in document["error"]["message"]
+        code, document = compare(first, other, option, "delay=2")
+        assert code == 0
+        (verdict,) = (*document["worse"], *document["limits"])
+        assert (verdict["ok"], len(verdict["not_judged"])) == (True, 1)
+        shown = CliRunner().invoke(app, ["compare", first, other, option, "delay=2"])
+        assert f"{option} delay does not judge p95 of level 5 in b" in " ".join(
+            shown.output.split()
+        )
+
+
+def test_one_missing_delivery_may_be_chance(tmp_path: Path) -> None:
+    first, other = single(tmp_path, "a", 1.0), single(tmp_path, "b", 1.0, lost=1)
+    code, document = compare(first, other, "--worse-than", "p99=10%", "--worse-than", "mean=10%")
+    assert code == 0
+    for verdict in document["worse"]:
+        assert (verdict["found"], verdict["ok"], verdict["reached"]) == (None, True, [True, False])
 
 
 def test_a_difference_that_may_be_chance_is_not_worse(tmp_path: Path) -> None:

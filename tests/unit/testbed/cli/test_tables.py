@@ -1,14 +1,20 @@
 """Tables that people read."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from rich.console import Console
 
 from testbed.cli.commands.plan import plan_table
 from testbed.cli.commands.status import nodes_table
+from testbed.cli.commands.sweep import missing_sentence, points_table
+from testbed.cli.measurement import warn_of_missing
 from testbed.cli.tables.links import calibration_table
-from testbed.cli.tables.summary import seconds, summary_tables
+from testbed.cli.tables.summary import batch_tables, seconds, summary_tables
 from testbed.lab.status import LabStatus, NodeStatus
 from testbed.plan import Step, StepKind
+from testbed.progress import Warned
 from testbed.topology.model import Node, NodeKind, Profile, Topology
 
 SUMMARY = {
@@ -78,6 +84,83 @@ def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
 def test_the_summary_of_a_trusted_run_says_whether_the_machine_was_monitored(machine, text):
     fidelity = {"ok": True, "reasons": [], "machine": machine}
     assert text in shown(*summary_tables({**SUMMARY, "fidelity": fidelity}))
+
+
+MISSING = {"p50": None, "p95": None, "p99": None, "max": None}
+BOUNDS = dict.fromkeys(MISSING, 31.2)
+
+
+def test_a_percentile_that_was_not_reached_is_shown_with_its_bound():
+    delays = {
+        "5": {"n": 4, "expected": 10, **MISSING, "not_within_s": BOUNDS},
+        "1": {**SUMMARY["delay_s"]["1"], "expected": 10, "not_within_s": {}},
+    }
+    outcome = {"expected": 10, "delivered": 4, "lost": 6, **MISSING, "not_within_s": BOUNDS}
+    levels = {
+        "5": {"expected": 10, "delivered": 4, "lost": 6, "late": None, "out_of_order": 0},
+        "1": {"expected": 1000, "delivered": 990, "lost": 10, "late": None, "out_of_order": 0},
+    }
+    summary = {
+        **SUMMARY,
+        "delay_s": delays,
+        "by_receiver": {"siren": {"5": outcome}},
+        "by_priority": levels,
+    }
+    text = shown(*summary_tables(summary))
+    assert text.count("not within 31 s") == 4 + 3
+    assert "4 of 10" in text
+    row = {"run": "a", "trial": 1, "summary": summary, "report": "r", "error": None}
+    reported = {
+        **{name: {"value": None, "low": 4.0, "high": None} for name in ("p99", "mean")},
+        "p50": {"value": 0.5, "low": 0.4, "high": None, "not_within_s": None},
+        "p95": {"value": None, "low": None, "high": None, "not_within_s": 31.2},
+        "lost_share": {"value": 0.6, "low": 0.5, "high": 0.7},
+        "expected": 10,
+    }
+    about = dict.fromkeys(("overlay", "delivery", "backend"), "x")
+    experiment = {"runs": ["a", "b"], **about, "levels": {"5": reported}}
+    text = shown(*batch_tables({"runs": [row], "experiments": [experiment], "dataset": None}))
+    assert text.count("not within 31 s") == 3
+    assert "400.0 ms or more" in text
+    warned: list[Any] = []
+    warn_of_missing(summary, SimpleNamespace(emit=warned.append), "a")
+    assert warned == [
+        Warned("a: level 5: 6 of 10 deliveries (60 %) had not come when the run ended")
+    ]
+
+
+def points(*lost_shares: float) -> dict[str, Any]:
+    levels = [{"expected": 400, "lost_share": {"value": share}} for share in lost_shares]
+    return {"points": [{"levels": {"5": level}} for level in levels]}
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (points(0.0, 0.01), ""),
+        (points(), ""),
+        (
+            points(0.0, 0.03, 0.6),
+            "level 5: 252 of 800 deliveries (32 %) had not come when the runs ended, in 2 of 3 combinations",
+        ),
+    ],
+)
+def test_a_sweep_warns_once_of_what_had_not_come(document, text):
+    assert missing_sentence(document) == text
+
+
+def test_a_sweep_shows_the_bounds_of_what_was_not_reached():
+    unknown = {"value": None, "low": None, "high": None, "not_within_s": 31.2}
+    level = {
+        "expected": 10,
+        "lost_share": {"value": 0.6},
+        "p50": {"value": 0.9, "low": 0.8, "high": None, "not_within_s": None},
+        "p95": unknown,
+    }
+    point = {"levels": {"5": level}, "runs": ["a"], "settings": {}, "met": None}
+    text = shown(points_table({"points": [point], "axes": [], "trials": 1}))
+    assert "not within 31 s" in text
+    assert "900.0 ms" in text
 
 
 def test_delays_read_naturally():
