@@ -19,6 +19,7 @@ from analysis.inputs.run_folder import Run
 from analysis.metrics.clock_errors import COLUMN
 from analysis.metrics.percentiles import NOT_WITHIN, SHARES, Delays, summary_of, together
 from analysis.stats.effects import effects
+from analysis.stats.run_settings import distinguish
 from analysis.stats.trials import read_delays, summary_of_run
 
 # One side of a comparison: a run, or several runs that are trials of the same experiment.
@@ -151,21 +152,28 @@ PATH = "\x1f"  # does not occur in node names
 
 
 def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, Any]:
-    """The comparison: `runs` in order; `ratios`, `pairs` and `effects` of all but the first, relative to the first."""
+    """The comparison: `runs` in order; `ratios`, `pairs` and `effects` of all but the first, relative to the first.
+
+    `settings` of a run: what differs between the sides; `same`: what does not.
+    """
     emit(STAGE, 0, len(sides))
-    runs = [figures(one) for one in sides]
+    differing, same = distinguish([one.runs for one in sides])
+    runs = [
+        {**figures(one), "settings": settings}
+        for one, settings in zip(sides, differing, strict=True)
+    ]
     first = sides[0]
     delays = [_endless(run) for run in first.runs]
     emit(STAGE, 1, len(sides))
-    pairs, differing = [], []
+    pairs, unlike = [], []
     for number, other in enumerate(sides[1:], start=2):
         pairs.append({"run": other.name, **_pairs(first, other)})
         theirs = [_endless(run) for run in other.runs]
         errors = tuple(_errors(runs[place]) for place in (0, number - 1))
-        differing.append({"run": other.name, **effects(delays, theirs, errors)})
+        unlike.append({"run": other.name, **effects(delays, theirs, errors)})
         emit(STAGE, number, len(sides))
     ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
-    return {"runs": runs, "ratios": ratios, "pairs": pairs, "effects": differing}
+    return {"runs": runs, "same": same, "ratios": ratios, "pairs": pairs, "effects": unlike}
 
 
 def _endless(run: Run) -> dict[int, Any]:

@@ -17,6 +17,7 @@ from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import choose_backend, known_backend
 from testbed.cli.measurement import missing_deliveries, stages
 from testbed.cli.options import AsJson, NewName, ScenarioFile, Strict, TopologyFile
+from testbed.cli.tables.comparison import short
 from testbed.cli.tables.summary import interval, seconds, value_or_bound
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
@@ -247,16 +248,6 @@ def failed_table(document: Mapping[str, Any]) -> list[Table]:
         settings = ", ".join("=".join(pair) for pair in one["settings"])
         table.add_row(str(one["number"]), f"{settings} seed={one['seed']}".strip(), one["error"])
     return [table]
-
-
-def short(paths: Sequence[str]) -> list[str]:
-    """The ends of paths, as long as is needed to make them distinct."""
-    steps = [path.split(".") for path in paths]
-    for size in range(1, max(map(len, steps), default=0) + 1):
-        ends = [".".join(one[-size:]) for one in steps]
-        if len(set(ends)) == len(ends):
-            return ends
-    return list(paths)
 
 
 def _time(found: Mapping[str, Any]) -> str:

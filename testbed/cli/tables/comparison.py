@@ -1,8 +1,9 @@
 """A comparison of runs as tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,13 @@ WHOLE = {
     "control_bytes_per_s": "control bytes/s a broker",
     "overhead": "bytes for a byte of payload",
 }
+NAMED = (
+    "delivery",
+    "overlay",
+    "backend",
+    "emulator",
+    "seed",
+)  # below the table if equal in all runs
 NONE = "–"
 
 
@@ -36,12 +44,14 @@ def _side_by_side(document: dict[str, Any]) -> Table:
     unsure = any("error_s" in figures for run in runs for figures in run["levels"].values())
     caption = "× is the multiple of the first run"
     caption += "; ≈: the clocks could not show a difference" if unsure else ""
+    same = ", ".join(
+        f"{name} {document['same'][name]}" for name in NAMED if name in document["same"]
+    )
+    caption = f"the same in all: {same}\n{caption}" if same else caption
     table = Table(title="runs side by side", caption=caption)
     table.add_column("")
     for run in runs:
-        trials = f"\n{run['trials']} trials" if run["trials"] > 1 else ""
-        about = f"{run['overlay']}, {run['backend']}"
-        table.add_column(f"{run['run']}\n{about}{trials}", justify="right")
+        table.add_column(_head(run), justify="right")
     table.add_row("delivered", *(f"{run['delivered']} of {run['expected']}" for run in runs))
     table.add_row("lost", *(str(run["lost"]) for run in runs))
     table.add_row("handed twice", *(_value(run["handed_twice"], str) for run in runs))
@@ -57,6 +67,26 @@ def _side_by_side(document: dict[str, Any]) -> Table:
         for name, title in HOPS.items():
             table.add_row(f"  {title}", *_cells(here, times, name, _plain))
     return table
+
+
+def _head(run: dict[str, Any]) -> str:
+    """The run, what distinguishes it from the others, and the number of trials."""
+    names = short([*run["settings"]])
+    settings = zip(names, run["settings"].values(), strict=True)
+    trials = [f"{run['trials']} trials"] if run["trials"] > 1 else []
+    return escape(
+        "\n".join([run["run"], *(f"{name} {value}" for name, value in settings), *trials])
+    )
+
+
+def short(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, as long as is needed to make them distinct."""
+    steps = [path.split(".") for path in paths]
+    for size in range(1, max(map(len, steps), default=0) + 1):
+        ends = [".".join(one[-size:]) for one in steps]
+        if len(set(ends)) == len(ends):
+            return ends
+    return list(paths)
 
 
 def _effects(document: dict[str, Any]) -> list[Table]:

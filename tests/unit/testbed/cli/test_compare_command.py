@@ -137,6 +137,32 @@ def test_a_run_is_shown_as_multiples_of_the_first(first: Path, tmp_path: Path) -
     assert (document["limits"], document["ok"]) == ([], True)
 
 
+def test_the_head_of_a_column_is_what_distinguishes_the_run(first: Path, tmp_path: Path) -> None:
+    rate, count = "links.profiles.3g.up.rate", "groups.[x].count"
+    other = write_run(
+        tmp_path / "other",
+        ROWS,
+        delivery={"method": "preemptive", "parameters": []},
+        overrides=[[rate, "64kbit/s"], [count, "3"]],
+        seed=2,
+    )
+    arguments = ["compare", str(first), str(other)]
+    text = CliRunner().invoke(app, arguments, env={"COLUMNS": "160"}).output
+    head = text[: text.index("delivered")]
+    for own in ("delivery fifo", "delivery preemptive", "rate as in the file", "rate 64kbit/s"):
+        assert own in head
+    assert "seed 2" in head
+    assert "sg-tbps" not in head
+    same = "the same in all: overlay sg-tbps, backend netns, emulator relay"
+    assert same in " ".join(text.split())
+    _, document = compare(first, other)
+    assert [run["settings"] for run in document["runs"]] == [
+        {"delivery": "fifo", rate: "as in the file", count: "as in the file", "seed": "1"},
+        {"delivery": "preemptive", rate: "64kbit/s", count: "3", "seed": "2"},
+    ]
+    assert document["same"]["overlay"] == "sg-tbps"
+
+
 def test_the_same_messages_are_compared_one_by_one(first: Path, tmp_path: Path) -> None:
     rows = [ROWS[0], (*ROWS[1][:3], FAST_PATH, 0.8), ("9", "town", 5, SLOW_PATH, 0.1)]
     _, document = compare(first, write_run(tmp_path / "other", rows))
@@ -324,7 +350,9 @@ def test_the_tables_show_ratios_and_exceeded_limits(first: Path, tmp_path: Path)
         env={"COLUMNS": "160"},
     )
     assert shown.exit_code == 1
-    for text in ("sg-tbps, netns", "600.0 ms  ×1.50", "2.00  ×0.67", "0.0%", "exceeded"):
+    same = "the same in all: delivery fifo, overlay sg-tbps, backend netns, emulator relay, seed 1"
+    assert same in " ".join(shown.output.split())
+    for text in ("600.0 ms  ×1.50", "2.00  ×0.67", "0.0%", "exceeded"):
         assert text in shown.output
     assert "delay is 1.5" in shown.output
 
