@@ -138,15 +138,18 @@ def analyze_and_show(
     terminal: Terminal,
     measuring: Measuring = AS_RUN,
     more: Callable[[], dict[str, Any]] = dict,
+    *,
+    no_report: bool = False,
 ) -> None:
-    """Measure a run, write its report, and show it; `more` gives further keys of the document."""
+    """Measure a run, write its report unless `no_report`, and show it; `more`: further keys of the document."""
     terminal.if_interrupted = (
         f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
     )
     summary = analyze_run(place, terminal.emit, measuring)
-    path = write_run_report(place, terminal.emit)
-    terminal.document({**summary, "report": str(path), **more()})
-    terminal.show(*summary_tables(summary), *expectation_tables(summary), f"report: {path}")
+    report = None if no_report else str(write_run_report(place, terminal.emit))
+    terminal.document({**summary, "report": report, **more()})
+    tables = (*summary_tables(summary), *expectation_tables(summary))
+    terminal.show(*tables, report_line(place.run, report))
     warn_of_fidelity(summary, terminal)
     warn_of_missing(summary, terminal)
     fail_if_unmet([summary], terminal)
@@ -200,6 +203,11 @@ def warn_if_up(place: RunPlace, emit: Emit) -> None:
     manifest = read_json(place.manifest)
     if isinstance(manifest, dict) and manifest.get("status") in UNFINISHED:
         emit(Warned("the lab of this run is still up: its captures are not complete"))
+
+
+def report_line(run: str, report: str | None) -> str:
+    """Where the report is, or how to write it."""
+    return f"report: {report}" if report else f"no report: `testbed report {run}` writes it"
 
 
 def write_run_report(place: RunPlace, emit: Emit) -> Path:

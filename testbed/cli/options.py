@@ -88,6 +88,13 @@ Calibrate = Annotated[
         "(a quick look is taken always).",
     ),
 ]
+NoReport = Annotated[
+    bool,
+    typer.Option(
+        "--no-report",
+        help="Measure only: `testbed report RUN` writes report.html later, without another analysis.",
+    ),
+]
 CALIBRATE_SECONDS = 5.0
 CalibrateSeconds = Annotated[
     float,

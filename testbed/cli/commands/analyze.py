@@ -19,7 +19,7 @@ from testbed.cli.measurement import (
     warn_of_missing,
     write_run_report,
 )
-from testbed.cli.options import HERE, AsJson, Strict, chosen_master
+from testbed.cli.options import HERE, AsJson, NoReport, Strict, chosen_master
 from testbed.cli.tables.summary import batch_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
@@ -85,6 +85,7 @@ def analyze(
     expect: Expected = None,
     to: Target = None,
     master: Master = HERE,
+    no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -101,10 +102,10 @@ def analyze(
         places = list(dict.fromkeys(find_run(name) for name in named))
         measuring = Measuring(chosen_master(master), due, expected)
         if len(places) > 1:
-            _analyze_batch(places, measuring, to, terminal)
+            _analyze_batch(places, measuring, to, terminal, no_report)
             return
         (place,) = places
-        analyze_and_show(place, terminal, measuring, lambda: _only(place, to))
+        analyze_and_show(place, terminal, measuring, lambda: _only(place, to), no_report=no_report)
         if to is not None:
             terminal.show(f"dataset: {to}")
 
@@ -130,7 +131,11 @@ def refuse_target(to: Path | None) -> None:
 
 
 def _analyze_batch(
-    places: list[RunPlace], measuring: Measuring, to: Path | None, terminal: Terminal
+    places: list[RunPlace],
+    measuring: Measuring,
+    to: Path | None,
+    terminal: Terminal,
+    no_report: bool,
 ) -> None:
     from analysis.batch import analyze_runs
     from analysis.stats.trials import experiments, trials_of
@@ -152,8 +157,9 @@ def _analyze_batch(
         if found.error is None and found.run is not None and found.summary is not None:
             more = measuring.expected
             summary = judge_again(place, more) if more else found.summary
-            report = write_run_report(place, _of_run(place.run, terminal.emit))
-            row |= {"error": None, "summary": summary, "report": str(report)}
+            of_run = _of_run(place.run, terminal.emit)
+            report = None if no_report else str(write_run_report(place, of_run))
+            row |= {"error": None, "summary": summary, "report": report}
             measured.append(found.run)
         elif found.error is not None:
             error = {"message": found.error.message, "hint": found.error.hint}
@@ -174,6 +180,8 @@ def _analyze_batch(
     }
     terminal.document(document)
     terminal.show(*batch_tables(document))
+    if no_report and measured:
+        terminal.show("no reports: `testbed report RUN` writes that of a run")
     for row in rows:
         if row["summary"]:
             terminal.show(*expectation_tables(row["summary"], f"expected of {row['run']}"))

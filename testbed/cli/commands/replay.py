@@ -23,11 +23,12 @@ from testbed.cli.commands.compare import (
 )
 from testbed.cli.measurement import (
     analyze_run,
+    report_line,
     warn_of_fidelity,
     warn_of_missing,
     write_run_report,
 )
-from testbed.cli.options import AsJson, Overrides, RunName, Strict
+from testbed.cli.options import AsJson, NoReport, Overrides, RunName, Strict
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.tables.summary import summary_tables
 from testbed.cli.terminal import Terminal
@@ -158,6 +159,7 @@ def replay(
     priority: Priority = None,
     limit: Limits = None,
     worse_than: WorseThan = None,
+    no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -174,7 +176,7 @@ def replay(
             what = captured_replay(
                 from_capture, on, overrides or (), priority or (), name, terminal
             )
-            _replay_captured(what, backend, within_ns, terminal)
+            _replay_captured(what, backend, within_ns, terminal, no_report)
             return
         if on is not None or priority:
             raise InputError(
@@ -186,16 +188,18 @@ def replay(
         document = compared([[first], [again]], terminal)
         refuse_unjudged(document, limits, asked)
         document |= judged(document, limits, asked)
-        path = write_run_report(again, terminal.emit)
+        report = None if no_report else str(write_run_report(again, terminal.emit))
         document |= {
             "replay": what.about,
             "publications": difference.as_json(),
-            "report": str(path),
+            "report": report,
         }
         document["ok"] = document["ok"] and difference.empty
         terminal.document(document)
         terminal.show(
-            *difference_tables(difference), *comparison_tables(document), f"report: {path}"
+            *difference_tables(difference),
+            *comparison_tables(document),
+            report_line(again.run, report),
         )
         failed = exceeded(document)
         for sentence in (*failed, *not_judged(document)):
@@ -214,12 +218,15 @@ def _refuse_with_captures(run: str | None, as_planned: bool, judged: bool) -> No
         )
 
 
-def _replay_captured(what: Replay, backend: str | None, within_ns: int, terminal: Terminal) -> None:
+def _replay_captured(
+    what: Replay, backend: str | None, within_ns: int, terminal: Terminal, no_report: bool
+) -> None:
     again, difference, summary = played(what, backend, within_ns, terminal)
-    path = write_run_report(again, terminal.emit)
+    report = None if no_report else str(write_run_report(again, terminal.emit))
     document = {"replay": what.about, "publications": difference.as_json(), "ok": difference.empty}
-    terminal.document({**summary, **document, "report": str(path)})
-    terminal.show(*difference_tables(difference), *summary_tables(summary), f"report: {path}")
+    terminal.document({**summary, **document, "report": report})
+    tables = (*difference_tables(difference), *summary_tables(summary))
+    terminal.show(*tables, report_line(again.run, report))
     if not difference.empty:
         raise typer.Exit(EXCEEDED)
 

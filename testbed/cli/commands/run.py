@@ -15,6 +15,7 @@ from testbed.cli.options import (
     Calibrate,
     CalibrateSeconds,
     NewName,
+    NoReport,
     Overrides,
     RunBackendName,
     ScenarioFile,
@@ -56,6 +57,7 @@ def run(
     backend: RunBackendName = None,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
+    no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,7 +68,7 @@ def run(
         if backend == SIMULATED:
             if calibrate:
                 raise InputError("simulated links need no calibration", "leave --calibrate out")
-            _simulate_and_show(topology, file, terminal, scenario=scenario)
+            _simulate_and_show(topology, file, terminal, scenario=scenario, no_report=no_report)
             return
         thorough_s = calibrate_seconds if calibrate else None
         if topology.name in lab_names():
@@ -90,7 +92,7 @@ def run(
         finally:
             if topology.name in lab_names():
                 bring_down(topology.name, terminal.emit)
-        analyze_and_show(record.run_place, terminal)
+        analyze_and_show(record.run_place, terminal, no_report=no_report)
 
 
 def simulate_file(
@@ -103,6 +105,7 @@ def simulate_file(
     service_time: Annotated[
         str, typer.Option(help="The processor time of a node for one message.")
     ] = DURATION.write(SERVICE_S),
+    no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -116,7 +119,7 @@ def simulate_file(
                 f"--service-time: {error}", "write it with its unit, e.g. 1ms"
             ) from error
         topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
-        _simulate_and_show(topology, file, terminal, service_s, scenario)
+        _simulate_and_show(topology, file, terminal, service_s, scenario, no_report)
 
 
 def with_speed(overrides: Sequence[str] | None, speed: float | None) -> list[str]:
@@ -142,6 +145,8 @@ def _simulate_and_show(
     terminal: Terminal,
     service_s: float = SERVICE_S,
     scenario: Path | None = None,
+    no_report: bool = False,
 ) -> None:
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
-    analyze_and_show(simulate(topology, file, terminal.emit, service_s, scenario), terminal)
+    place = simulate(topology, file, terminal.emit, service_s, scenario)
+    analyze_and_show(place, terminal, no_report=no_report)

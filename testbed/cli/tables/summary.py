@@ -232,7 +232,7 @@ def _runs(rows: list[dict[str, Any]]) -> Table:
             str(sum(late)) if late else NONE,
             str(sum(level["out_of_order"] for level in levels)),
             *_urgent(row["summary"]),
-            row["report"],
+            row["report"] or NONE,
         )
     table.caption = "p50 and p95 of the most urgent level"
     return table
