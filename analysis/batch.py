@@ -1,7 +1,7 @@
 """Measures many runs with Spark started once; an error in one run does not affect the others."""
 
 import shutil
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,20 +128,36 @@ TYPES = {"seed": pa.int64(), "trial": pa.int32()}
 FILE = "part-0.parquet"
 
 
-def write_dataset(folder: Path, trials: Sequence[Trial]) -> None:
-    """Add these runs, replacing earlier versions of them."""
+Columns = Mapping[str, "pa.Scalar[Any]"]  # name -> the value in all rows of a run
+TAKEN = "_set"  # added to the name of a column of a run that a table has already
+
+
+def write_dataset(
+    folder: Path, trials: Sequence[Trial], more: Mapping[str, Columns] | None = None
+) -> None:
+    """Add these runs, replacing earlier versions of them; `more`: further columns of each run, by its name."""
     for trial in trials:
+        known = _columns_of(trial, (more or {}).get(trial.run.name, {}))
         for table in sorted(trial.run.metrics.glob("*.parquet")):
-            _write_part(folder / table.stem / f"run={trial.run.name}", table, trial)
+            _write_part(folder / table.stem / f"run={trial.run.name}", table, known)
 
 
-def _write_part(target: Path, table: Path, trial: Trial) -> None:
+def _columns_of(trial: Trial, more: Columns) -> dict[str, "pa.Scalar[Any]"]:
+    values = {**of_run(trial.run), "setup": trial.setup, "trial": trial.number}
+    own = {name: pa.scalar(values[name], TYPES.get(name, pa.string())) for name in OF_TRIAL}
+    return own | {_free(name, ("run", *own)): value for name, value in more.items()}
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    return f"{name}{TAKEN}" if name in taken else name
+
+
+def _write_part(target: Path, table: Path, known: Columns) -> None:
     unfinished = target.with_name(
         f"_{target.name}.unfinished"
     )  # readers ignore names that begin with _
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    known = {**of_run(trial.run), "setup": trial.setup, "trial": trial.number}
     files = sorted(table.glob("*.parquet")) if table.is_dir() else [table]
     writer: pq.ParquetWriter | None = None
     try:
@@ -162,10 +178,10 @@ def _write_part(target: Path, table: Path, trial: Trial) -> None:
     unfinished.rename(target)
 
 
-def _with(batch: pa.RecordBatch | pa.Table, known: dict[str, Any]) -> pa.Table:
-    """Prepend the columns of the run."""
+def _with(batch: pa.RecordBatch | pa.Table, known: Columns) -> pa.Table:
+    """Prepend the columns of the run. Drop Spark's own schema in the metadata: Spark would not see the new columns."""
     rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-    for place, name in enumerate(OF_TRIAL):
-        column = pa.repeat(pa.scalar(known[name], TYPES.get(name, pa.string())), rows.num_rows)
-        rows = rows.add_column(place, name, column)
-    return rows
+    own = rows.column_names
+    for place, (name, value) in enumerate(known.items()):
+        rows = rows.add_column(place, _free(name, own), pa.repeat(value, rows.num_rows))
+    return rows.replace_schema_metadata(None)

@@ -1,13 +1,17 @@
 """Answers SQL queries on the metrics of runs: each table is a view over all runs, with the columns of its run."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import Run
 from analysis.pipeline import STARTING
+from analysis.report.sweep import CELLS, DATASET, POINTS
 from analysis.spark.progress import Progress
 from analysis.spark.session import open_session
 from analysis.stats.trials import of_run, trials_of
@@ -26,11 +30,26 @@ def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[s
         raise AnalysisError(
             f"Run {runs[0].name} has no metrics.", f"`testbed analyze {runs[0].name}` makes them."
         )
+    return _asked(lambda spark: ask(spark, sql, runs, most), emit)
+
+
+def ask_sweep(sql: str, sweep: Path, most: int, emit: Progress) -> dict[str, Any]:
+    """The same about a sweep: its cells, its points and the metrics of all its runs, each row with the swept values."""
+    check_question(sql)
+    if not (sweep / CELLS).is_file():
+        raise AnalysisError(
+            f"The sweep in {sweep} has no results yet: there is no {CELLS}.",
+            "The same `testbed sweep` command goes on where it was, and writes them.",
+        )
+    return _asked(lambda spark: ask_about_sweep(spark, sql, sweep, most), emit)
+
+
+def _asked(answer_by: "Callable[[SparkSession], dict[str, Any]]", emit: Progress) -> dict[str, Any]:
     emit(STARTING, 0, 1)
     with open_session() as spark:
         emit(STARTING, 1, 1)
         emit(ASKING, 0, 1)
-        answer = ask(spark, sql, runs, most)
+        answer = answer_by(spark)
         emit(ASKING, 1, 1)
         return answer
 
@@ -47,9 +66,22 @@ def check_question(sql: str) -> None:
 
 def ask(spark: "SparkSession", sql: str, runs: Sequence[Run], most: int) -> dict[str, Any]:
     """The same in an open session."""
+    return _answer(spark, sql, make_views(spark, runs), [run.name for run in runs], most)
+
+
+def ask_about_sweep(spark: "SparkSession", sql: str, sweep: Path, most: int) -> dict[str, Any]:
+    """The same in an open session."""
+    tables = make_sweep_views(spark, sweep)
+    runs = pq.read_table(sweep / CELLS, columns=["run"])["run"].unique().to_pylist()
+    return _answer(spark, sql, tables, runs, most)
+
+
+def _answer(
+    spark: "SparkSession", sql: str, tables: list[str], runs: list[str], most: int
+) -> dict[str, Any]:
+    """The answer to the query; the views are dropped."""
     from pyspark.errors import PySparkException
 
-    tables = make_views(spark, runs)
     try:
         with _without_traceback():
             frame = spark.sql(sql)
@@ -64,7 +96,7 @@ def ask(spark: "SparkSession", sql: str, runs: Sequence[Run], most: int) -> dict
             spark.catalog.dropTempView(name)
     _refuse_equal_names(frame.columns)
     return {
-        "runs": [run.name for run in runs],
+        "runs": runs,
         "tables": tables,
         "columns": [
             {"name": one.name, "type": one.dataType.simpleString()} for one in frame.schema
@@ -124,3 +156,18 @@ def make_views(spark: "SparkSession", runs: Sequence[Run]) -> list[str]:
             view = view.unionByName(frame, allowMissingColumns=True)
         view.createOrReplaceTempView(name)
     return names
+
+
+def make_sweep_views(spark: "SparkSession", sweep: Path) -> list[str]:
+    """Create a view for `cells`, one for `points`, and one for each table of the dataset; returns their names."""
+    from pyspark.sql import functions as sf
+
+    views = {path.removesuffix(".parquet"): sweep / path for path in (CELLS, POINTS)}
+    for name, path in views.items():
+        spark.read.parquet(str(path)).createOrReplaceTempView(name)
+    tables = sorted(path for path in (sweep / DATASET).iterdir() if path.is_dir())
+    for path in tables:
+        frame = spark.read.option("mergeSchema", True).parquet(str(path))
+        others = [sf.col(f"`{name}`") for name in frame.columns if name != "run"]
+        frame.select("run", *others).createOrReplaceTempView(path.name)
+    return sorted([*views, *(path.name for path in tables)])

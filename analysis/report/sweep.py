@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from analysis.stats.comparison import WHOLE, figures, side
 from analysis.stats.trials import levels_of
 
 CELLS, POINTS, RESULT, REPORT = "cells.parquet", "points.parquet", "result.json", "report.html"
+DATASET = "dataset"  # the metrics of all runs
 MOST_PANELS = 3  # levels in a chart, the most urgent ones
 MOST_WAYS = 12  # series in a chart; a reader cannot distinguish more
 OF_LEVEL = ("expected", "delivered", "lost", "p50", "p95", "p99", "max", "hops_mean", "hops_max")
@@ -38,6 +39,39 @@ class CellRun:
     trial: int
     seed: int
     run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A path that is swept: a text column, and a numeric one beside it if its values are numbers of one quantity."""
+
+    path: str
+    column: str | None = None  # of the numbers
+    numbers: Mapping[str, float | None] = field(default_factory=dict)  # value -> number
+
+    @property
+    def fields(self) -> list[tuple[str, pa.DataType]]:
+        text = (self.path, pa.string())
+        return [text] if self.column is None else [text, (self.column, pa.float64())]
+
+    def row(self, settings: Mapping[str, str]) -> dict[str, str | float | None]:
+        """The columns of a combination."""
+        value = settings[self.path]
+        number = {} if self.column is None else {self.column: self.numbers[value]}
+        return {self.path: value, **number}
+
+
+def swept_row(swept: Sequence[Swept], settings: Mapping[str, str]) -> dict[str, Any]:
+    """The columns of all swept paths."""
+    return {name: value for one in swept for name, value in one.row(settings).items()}
+
+
+def dataset_columns(
+    swept: Sequence[Swept], settings: Mapping[str, str]
+) -> dict[str, "pa.Scalar[Any]"]:
+    """The same with their types, for a dataset of the metrics."""
+    row = swept_row(swept, settings)
+    return {name: pa.scalar(row[name], kind) for one in swept for name, kind in one.fields}
 
 
 def result_of(
@@ -82,14 +116,18 @@ def _unmet(verdicts: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
     return found
 
 
-def write_result(folder: Path, result: Mapping[str, Any], cells: Sequence[CellRun]) -> Path:
+def write_result(
+    folder: Path,
+    result: Mapping[str, Any],
+    cells: Sequence[CellRun],
+    swept: Sequence[Swept],
+) -> Path:
     """Write result.json, a table of cells, a table of points, and the page; returns the path of the page."""
     unfinished = folder / f".{RESULT}.{os.getpid()}"
     unfinished.write_text(json.dumps(result, indent=2) + "\n")
     unfinished.replace(folder / RESULT)
-    paths = [axis["path"] for axis in result["axes"]]
-    _write(folder / CELLS, cell_rows(cells), _cell_schema(paths))
-    _write(folder / POINTS, point_rows(result), _point_schema(paths))
+    _write(folder / CELLS, cell_rows(cells, swept), _cell_schema(swept))
+    _write(folder / POINTS, point_rows(result, swept), _point_schema(swept))
     return pages.write(folder / REPORT, render(result))
 
 
@@ -99,7 +137,7 @@ def _write(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
     unfinished.replace(path)
 
 
-def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
+def cell_rows(cells: Sequence[CellRun], swept: Sequence[Swept]) -> list[dict[str, Any]]:
     """A row for each cell and level."""
     rows = []
     for cell in cells:
@@ -108,7 +146,7 @@ def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
         whole = {name: numbers[name] for name in WHOLE}
         rows += [
             {
-                **cell.settings,
+                **swept_row(swept, cell.settings),
                 **about,
                 "priority": int(level),
                 **of_level,
@@ -120,11 +158,11 @@ def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
     return rows
 
 
-def _cell_schema(paths: Sequence[str]) -> pa.Schema:
+def _cell_schema(swept: Sequence[Swept]) -> pa.Schema:
     counts = ("expected", "delivered", "lost")
     return pa.schema(
         [
-            *((path, pa.string()) for path in paths),
+            *(column for one in swept for column in one.fields),
             ("run", pa.string()),
             ("trial", pa.int32()),
             ("seed", pa.int64()),
@@ -136,11 +174,11 @@ def _cell_schema(paths: Sequence[str]) -> pa.Schema:
     )
 
 
-def point_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+def point_rows(result: Mapping[str, Any], swept: Sequence[Swept]) -> list[dict[str, Any]]:
     """A row for each combination, level and statistic."""
     return [
         {
-            **point["settings"],
+            **swept_row(swept, point["settings"]),
             "trials": len(point["runs"]),
             "priority": int(level),
             "expected": numbers["expected"],
@@ -153,10 +191,10 @@ def point_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _point_schema(paths: Sequence[str]) -> pa.Schema:
+def _point_schema(swept: Sequence[Swept]) -> pa.Schema:
     return pa.schema(
         [
-            *((path, pa.string()) for path in paths),
+            *(column for one in swept for column in one.fields),
             ("trials", pa.int32()),
             ("priority", pa.int32()),
             ("expected", pa.int64()),

@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
     run: Run
     setup: str  # the same for all trials of an experiment
-    number: int  # from 1, in the order in which they were made
+    number: int  # from 1, in the order of the seeds
 
 
 def setup_of(run: Run) -> str:
@@ -48,8 +48,8 @@ def setup_of(run: Run) -> str:
 
 
 def trials_of(runs: Sequence[Run]) -> list[Trial]:
-    """The trials in the order of the runs, numbered within their experiment."""
-    made = sorted(runs, key=lambda run: (int(run.manifest.get("created_ns") or 0), run.name))
+    """The trials in the order of the runs, numbered within their experiment: by seed, then by time of creation."""
+    made = sorted(runs, key=_seed_and_time)
     counts: dict[str, int] = {}
     found: dict[str, Trial] = {}
     for run in made:
@@ -57,6 +57,11 @@ def trials_of(runs: Sequence[Run]) -> list[Trial]:
         counts[setup] = counts.get(setup, 0) + 1
         found[run.name] = Trial(run, setup, counts[setup])
     return [found[run.name] for run in runs]
+
+
+def _seed_and_time(run: Run) -> tuple[int, int, str]:
+    created_ns = int(run.manifest.get("created_ns") or 0)
+    return int(run.manifest["topology"]["seed"]), created_ns, run.name
 
 
 def of_run(run: Run) -> dict[str, Any]:

@@ -10,9 +10,21 @@ from itertools import product
 from typing import Any
 
 from testbed.errors import InputError
-from testbed.topology.diagnostics.hints import quoted
+from testbed.topology.diagnostics.hints import listing, quoted
 from testbed.topology.names import MAX_LAB_NAME
 from testbed.topology.parse.overrides import parse_override
+from testbed.topology.units import (
+    DURATION,
+    FREQUENCY,
+    LENGTH,
+    RAINFALL,
+    RATE,
+    SHARE,
+    SIZE,
+    SPEED,
+    Quantity,
+    UnitError,
+)
 
 # `--set PATH=VALUES` of a sweep: a list (`fifo,dmpq-pc`), a range (`4..20kB/s`, `4..20:4kB/s`), or one value. Pure.
 
@@ -23,6 +35,24 @@ _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _RANGE = re.compile(
     rf"({_NUMBER})\.\.({_NUMBER})(?::({_NUMBER}))?\s*([A-Za-z%][A-Za-z/%]*)?\Z", re.ASCII
 )
+# The end of a column's name, by the base unit of its numbers.
+COLUMN_ENDS: tuple[tuple[Quantity, str], ...] = (
+    (RATE, "bps"),
+    (DURATION, "s"),
+    (SIZE, "bytes"),
+    (SHARE, "share"),
+    (LENGTH, "m"),
+    (RAINFALL, "mm_per_h"),
+    (SPEED, "m_per_s"),
+    (FREQUENCY, "per_s"),
+)
+_UNITS = frozenset(
+    unit for quantity, _ in COLUMN_ENDS for unit in (*quantity.units, *quantity.mistaken)
+)
+_BEGIN = re.compile(
+    rf"{_NUMBER}(?:\.\.{_NUMBER}(?::{_NUMBER})?)?", re.ASCII
+)  # of a number or range
+_WITHOUT_UNIT = re.compile(rf"{_BEGIN.pattern}\Z", re.ASCII)
 _OPENING, _CLOSING, _QUOTES = "[{(", "]})", "\"'"
 
 
@@ -41,9 +71,8 @@ class Axis:
 def parse_axis(text: str) -> Axis:
     """PATH=VALUES; InputError if it is not of that form."""
     override = parse_override(text)
-    values = tuple(
-        value for part in split(override.value) for value in _spread(override.path, part)
-    )
+    parts = _with_units(override.path, split(override.value))
+    values = tuple(value for part in parts for value in _spread(override.path, part))
     if len(values) > MOST_VALUES:
         raise InputError(
             f"--set {override.path}: {len(values):,} values are too many",
@@ -70,6 +99,37 @@ def split(text: str) -> list[str]:
             parts.append(text[begin:place].strip())
             begin = place + 1
     return [*parts, text[begin:].strip()]
+
+
+def _with_units(path: str, parts: Sequence[str]) -> list[str]:
+    """Each plain number with the unit behind a later number; InputError if it is not clear which."""
+    plain = [place for place, part in enumerate(parts) if _WITHOUT_UNIT.match(part)]
+    units = {place: unit for place, part in enumerate(parts) if (unit := _unit_of(part))}
+    if not plain or not units:
+        return [*parts]
+    if len(different := list(dict.fromkeys(units.values()))) > 1:
+        raise InputError(
+            f"--set {path}: {_listed(parts, plain)} could be in {' or in '.join(different)}",
+            "write the unit behind each number",
+        )
+    (unit,) = different
+    if later := [place for place in plain if place > max(units)]:
+        raise InputError(
+            f"--set {path}: {_listed(parts, later)} {'comes' if len(later) == 1 else 'come'} "
+            "after the last unit",
+            f"write the unit behind the last number, as in 5,10,20{unit}, or behind each",
+        )
+    return [f"{part}{unit}" if place in plain else part for place, part in enumerate(parts)]
+
+
+def _unit_of(part: str) -> str:
+    """The unit of a number or a range; empty if it has none."""
+    unit = part[found.end() :].strip() if (found := _BEGIN.match(part)) else ""
+    return unit if unit in _UNITS else ""
+
+
+def _listed(parts: Sequence[str], places: Sequence[int]) -> str:
+    return listing([quoted(parts[place]) for place in places])
 
 
 def _spread(path: str, text: str) -> list[str]:
@@ -107,6 +167,37 @@ def _by_steps(path: str, text: str, low: Decimal, high: Decimal, step: Decimal) 
 def _plain(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# The values of an axis as numbers, for tables. Pure.
+
+
+PLAIN_END = "number"  # of numbers without a unit
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+_NOTHING = ("none", "null", "~", "")  # such as a link without a rate
+
+
+def numbers_of(axis: Axis) -> tuple[str, dict[str, float | None]] | None:
+    """The name of a numeric column, and each value as its number; None if they are not numbers of one quantity."""
+    known = {value: _number_of(value) for value in axis.values if value not in _NOTHING}
+    ends = {None if one is None else one[0] for one in known.values()}
+    if len(ends) != 1 or (end := next(iter(ends))) is None:
+        return None
+    numbers = {value: one[1] for value, one in known.items() if one is not None}
+    return f"{axis.path}_{end}", {value: numbers.get(value) for value in axis.values}
+
+
+def _number_of(value: str) -> tuple[str, float] | None:
+    """The end of the column's name, and the number in the base unit."""
+    text = value[1:-1] if value[:1] in _QUOTES and value[:1] == value[-1:] else value
+    for quantity, end in COLUMN_ENDS:
+        try:
+            number, unit = quantity.split(text)
+        except UnitError:
+            continue
+        size = quantity.units[unit]  # of a frequency: the seconds in which so many come
+        return end, float(number / size if quantity is FREQUENCY else number * size)
+    return (PLAIN_END, float(value)) if _PLAIN_NUMBER.match(value) else None
 
 
 MOST_CELLS = 10_000

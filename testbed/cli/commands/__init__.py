@@ -49,7 +49,9 @@ COMMANDS = {
         "export",
         "Write a dissector for Wireshark and tshark: our messages in captures, field by field (testbed.priority, ...).",
     ),
-    "query": Listed("query", "Query the metrics of one or several runs in Spark SQL."),
+    "query": Listed(
+        "query", "Query the metrics of one or several runs, or of a sweep, in Spark SQL."
+    ),
     "reproduce": Listed("reproduce", "Run a paper's experiments and set its numbers beside ours."),
     "up": Listed(
         "up",

@@ -2,6 +2,7 @@
 
 import csv
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,14 +15,17 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json
 from testbed.progress import Note
-from testbed.records import find_run
+from testbed.records import find_run, is_sweep
 
 Question = Annotated[
     str, typer.Argument(metavar="SQL", help="The query; SHOW VIEWS lists the tables.")
 ]
 Runs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="RUN", help="Ids, folders or labs of runs; without any the newest."),
+    typer.Argument(
+        metavar="RUN",
+        help="Ids, folders or labs of runs, or the folder of a sweep; without any the newest run.",
+    ),
 ]
 Most = Annotated[int, typer.Option("--most", min=1, help="Rows at most.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
@@ -41,13 +45,17 @@ def query(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Query the metrics of one or several runs in Spark SQL.
+    """Query the metrics of one or several runs, or of a sweep, in Spark SQL.
 
     Tables are those of metrics/ (deliveries, delay, hops, links, messages, ...). Each row also has run, lab, backend,
-    overlay, delivery and seed. Runs that were not analysed yet are, first.
+    overlay, delivery and seed. Runs that were not analysed yet are, first. The folder of a sweep also has the tables
+    cells and points, and its rows have the swept values.
     """
     with Terminal(as_json, strict) as terminal:
-        answer = _ask(sql, runs, most, terminal)
+        sweep = _sweep_of(runs or [])
+        answer = (
+            _ask_sweep(sql, sweep, most, terminal) if sweep else _ask(sql, runs, most, terminal)
+        )
         terminal.document(answer)
         if as_csv and not as_json:
             _print_csv(answer)
@@ -55,6 +63,27 @@ def query(
             terminal.show(_table(answer))
         if answer["more"]:
             terminal.emit(Note(f"there are more rows than {most}: --most"))
+
+
+def _sweep_of(names: list[str]) -> Path | None:
+    """The folder of a sweep; None if runs are named. InputError for a sweep beside other names."""
+    sweeps = [name for name in names if is_sweep(Path(name))]
+    if sweeps and len(names) > 1:
+        raise InputError(
+            f"{sweeps[0]} is a sweep, and is queried alone",
+            f"name only it, or runs of it: those in {Path(sweeps[0]) / 'runs'}",
+        )
+    return Path(sweeps[0]) if sweeps else None
+
+
+def _ask_sweep(sql: str, sweep: Path, most: int, terminal: Terminal) -> dict[str, Any]:
+    from analysis.errors import AnalysisError
+    from analysis.query import ask_sweep
+
+    try:
+        return ask_sweep(sql, sweep.resolve(), most, stages(terminal.emit))
+    except AnalysisError as error:
+        raise InputError(error.message, error.hint) from error
 
 
 def _ask(sql: str, runs: list[str] | None, most: int, terminal: Terminal) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -23,13 +23,16 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.jsonfiles import read_json
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.sweeps.cells import Cell, Sweep, check_axes, parse_axis
+from testbed.sweeps.cells import Axis, Cell, Sweep, check_axes, numbers_of, parse_axis
 from testbed.sweeps.folder import SweepFolder, digest_of
 from testbed.sweeps.pool import Task, run_tasks
 from testbed.topology import load
 from testbed.topology.model import Topology, to_json
 from testbed.topology.parse.files import text_of
 from testbed.topology.units import DURATION
+
+if TYPE_CHECKING:
+    from analysis.report.sweep import Swept
 
 # The run of a sweep: the cells that are left are run, all are measured in one Spark session, and shown.
 
@@ -96,8 +99,14 @@ class Sweeping:
     def measure(self) -> dict[str, Any]:
         """The sweep's document, when its tables and its page are written."""
         from analysis.batch import write_dataset
-        from analysis.report.sweep import CellRun, result_of, write_result
-        from analysis.stats.trials import trials_of
+        from analysis.report.sweep import (
+            DATASET,
+            CellRun,
+            dataset_columns,
+            result_of,
+            write_result,
+        )
+        from analysis.stats.trials import Trial, setup_of
 
         emit = self._terminal.emit
         outcomes = {cell: self._folder.outcome(cell) or {} for cell in self._cells}
@@ -122,10 +131,15 @@ class Sweeping:
             if runs.get(cell) not in measured
         ]
         emit(StageStarted(REPORTING, 1))
-        write_dataset(self._folder.path / "dataset", trials_of([cell.run for cell in cells]))
+        swept = _swept(self._sweep.axes)
+        write_dataset(
+            self._folder.path / DATASET,
+            [Trial(cell.run, setup_of(cell.run), cell.trial) for cell in cells],
+            {cell.run.name: dataset_columns(swept, cell.settings) for cell in cells},
+        )
         sheet = {**self._sweep.as_json(), "cells": len(self._cells)}
         result = result_of(sheet, cells, failed)
-        path = write_result(self._folder.path, result, cells)
+        path = write_result(self._folder.path, result, cells, swept)
         emit(StageEnded(REPORTING))
         return {**result, "folder": str(self._folder.path), "report": str(path)}
 
@@ -157,6 +171,20 @@ class Sweeping:
                 emit(StageAdvanced(MEASURING, 1))
         emit(StageEnded(MEASURING))
         return found, wrong
+
+
+def _swept(axes: Sequence[Axis]) -> "list[Swept]":
+    """The columns of the swept values."""
+    from analysis.report.sweep import Swept
+
+    paths = {axis.path for axis in axes}
+    numeric = {axis.path: numbers_of(axis) for axis in axes}
+    return [
+        Swept(axis.path, *known)
+        if (known := numeric[axis.path]) and known[0] not in paths
+        else Swept(axis.path)
+        for axis in axes
+    ]
 
 
 def _quiet(_stage: str, _done: int, _total: int) -> None:
@@ -272,7 +300,8 @@ Axes = Annotated[
         "--set",
         metavar="PATH=VALUES",
         envvar="TESTBED_SET",
-        help="Values that a path of the file takes: a list (delivery.method=fifo,dmpq-pc), a range of five values "
+        help="Values that a path of the file takes: a list (delivery.method=fifo,dmpq-pc, "
+        "scenario.settle=5,10,20s), a range of five values "
         "(links.profiles.mvno.up.rate=4..20kB/s) or with its step (4..20:4kB/s). Several times: all combinations.",
     ),
 ]

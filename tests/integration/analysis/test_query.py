@@ -95,3 +95,15 @@ def test_the_command_answers_in_a_table_and_refuses_nonsense(testbed, repository
     refused = testbed("query", "DELETE FROM delay", sample)
     assert refused.returncode == 2
     assert "is no question" in refused.stderr
+
+
+def test_a_sweep_without_results_and_a_sweep_beside_a_run_are_refused(
+    testbed, tmp_path: Path, repository: Path
+) -> None:
+    (tmp_path / "sweep.json").write_text("{}")
+    early = testbed("query", "SELECT 1 FROM cells", tmp_path)
+    assert early.returncode == 2
+    assert "has no results yet" in early.stderr
+    both = testbed("query", "SELECT 1 FROM cells", tmp_path, repository / "captures" / "sample")
+    assert both.returncode == 2
+    assert "is queried alone" in both.stderr

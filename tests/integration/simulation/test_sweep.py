@@ -12,6 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from analysis.batch import analyze_runs
+from analysis.inputs.run_folder import read_run
+from analysis.query import ask_about_sweep
+from analysis.stats.trials import trials_of
 from testbed.cli.app import app
 from testbed.cli.commands.sweep import points_table, short
 
@@ -121,6 +124,60 @@ def test_tables_and_the_page_contain_all_points(swept):
     assert "<script" not in page
 
 
+def test_swept_values_are_text_and_numbers_in_all_tables(swept):
+    folder, document, _, _ = swept
+    number = f"{RATE}_bps"
+    bps = {"4kB/s": 32_000.0, "16kB/s": 128_000.0}
+    for path in (folder / "cells.parquet", folder / "points.parquet"):
+        table = pq.read_table(path)
+        assert table.schema.field(number).type == "double"
+        assert all(row[number] == bps[row[RATE]] for row in table.to_pylist())
+        assert not any(name.startswith("delivery.method_") for name in table.column_names)
+    settings = {run: point["settings"] for point in document["points"] for run in point["runs"]}
+    deliveries = pq.read_table(folder / "dataset" / "deliveries").to_pylist()
+    for row in deliveries:
+        known = settings[row["run"]]
+        assert {path: row[path] for path in known} == known
+        assert row[number] == bps[row[RATE]]
+
+
+def test_a_run_has_one_trial_number_in_all_tables(swept):
+    folder, _, _, _ = swept
+    cells = {
+        row["run"]: row["trial"] for row in pq.read_table(folder / "cells.parquet").to_pylist()
+    }
+    deliveries = pq.read_table(folder / "dataset" / "deliveries").to_pylist()
+    assert {row["run"]: row["trial"] for row in deliveries} == cells
+    runs = [read_run(folder / "runs" / name) for name in cells]
+    assert {trial.run.name: trial.number for trial in trials_of(runs)} == cells
+
+
+def test_the_tables_of_a_sweep_answer_queries(spark, swept):
+    folder, document, _, _ = swept
+    number = f"`{RATE}_bps`"
+    cells = f"SELECT run, trial, {number} AS bps FROM cells WHERE priority = 5 AND {number} < 50000"
+    rows = ask_about_sweep(spark, cells, folder, 100)["rows"]
+    assert sorted(row["trial"] for row in rows) == [1, 1, 2, 2]
+    assert {row["bps"] for row in rows} == {32_000.0}
+    levels = f"""
+        SELECT {number} AS bps, `delivery.method` AS method, percentile(delay_s, 0.5) AS p50
+        FROM deliveries WHERE priority = 5 GROUP BY ALL ORDER BY bps, method
+    """
+    answer = ask_about_sweep(spark, levels, folder, 100)
+    assert [(row["bps"], row["method"]) for row in answer["rows"]] == [
+        (32_000.0, "fifo"),
+        (32_000.0, "preemptive"),
+        (128_000.0, "fifo"),
+        (128_000.0, "preemptive"),
+    ]
+    assert {*answer["runs"]} == {run for point in document["points"] for run in point["runs"]}
+    points = f"SELECT DISTINCT {number} AS bps FROM points ORDER BY bps"
+    assert [row["bps"] for row in ask_about_sweep(spark, points, folder, 9)["rows"]] == [
+        32_000.0,
+        128_000.0,
+    ]
+
+
 def test_the_terminal_shows_a_row_for_each_combination(swept):
     console = Console(width=120, record=True, file=StringIO())
     console.print(points_table(swept[1]))
@@ -166,6 +223,8 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     (failed,) = document["failed"]
     assert "unknown key 'nonsense'" in failed["error"]
     assert [point["seeds"] for point in document["points"]] == [[2]]
+    for table in ("cells.parquet", "dataset/deliveries"):
+        assert {*pq.read_table(tmp_path / "s" / table)["trial"].to_pylist()} == {2}, table
 
 
 def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_by_one(

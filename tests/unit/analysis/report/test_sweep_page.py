@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.report.sweep import drawings, point_rows, render
+from analysis.report.sweep import Swept, drawings, point_rows, render
 
 TRIANGLE = 'stroke-width="1.8"'  # the outline of an open mark
 STATISTICS = ("p50", "p95", "p99", "mean", "lost_share")
@@ -88,11 +88,13 @@ def test_cells_that_failed_stand_on_the_page() -> None:
 
 def test_a_row_for_each_combination_level_and_statistic() -> None:
     made = result({"method": ["fifo", "pq-pc"], "rate": ["4kB/s", "8kB/s"]})
-    rows = point_rows(made)
+    swept = [Swept("method"), Swept("rate", "rate_bps", {"4kB/s": 32e3, "8kB/s": 64e3})]
+    rows = point_rows(made, swept)
     assert len(rows) == 4 * 2 * len(STATISTICS)
     assert rows[0] | {"low": None, "high": None} == {
         "method": "fifo",
         "rate": "4kB/s",
+        "rate_bps": 32e3,
         "trials": 2,
         "priority": 5,
         "expected": 10,
