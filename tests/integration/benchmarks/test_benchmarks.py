@@ -156,3 +156,13 @@ def test_lateness_of_publications_faults_and_starts_is_measured(repository: Path
     assert found["details"]["publications_2"]["n"] == 8
     assert found["details"]["faults_2"]["n"] == 4
     assert found["details"]["starts_2"]["n"] == found["details"]["behind_starts_2"]["n"] == 2
+
+
+@pytest.mark.netns
+@pytest.mark.spark
+def test_answers_are_compared_with_a_plain_session_and_plain_python(repository: Path) -> None:
+    found = benchmark(repository, "answers", "--rounds", "1")
+    assert found["ratios"].keys() == found["limits"].keys()
+    assert found["ratios"].keys() == {"analyze", "report", "help", "validate", "status"}
+    assert all(ratio > 0 for ratio in found["ratios"].values())
+    assert found["seconds"].keys() == {"plain session", "plain Python", *found["ratios"]}
