@@ -20,6 +20,7 @@ demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 	@$(BIN)/testbed run topologies/demo.yaml
 
 test: $(STAMP) lint types imports ## all checks, and the tests but for those below
+	$(BIN)/python -m analysis.spark.training --foreground
 	$(BIN)/python -m pytest -m "not long and not machine and not peers" $(PARALLEL)
 
 test-long: $(STAMP) ## the tests that take long: whole labs, faults at every step, papers, README, benchmarks, netem

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import Run, read_run
 from analysis.pipeline import STARTING, check_files, measure
-from analysis.spark.progress import Progress
-from analysis.spark.session import open_context
+from analysis.spark.local_java import LocalJava
+from analysis.spark.progress import Progress, cancel_jobs
+from analysis.spark.session import LOCAL, open_context
 from analysis.stats.trials import Trial, of_run
 
 # The errors that a damaged run folder can cause.
@@ -33,9 +34,10 @@ class Measured(NamedTuple):
 def analyze_runs(
     folders: Sequence[Path],
     emit_of: Callable[[str], Progress],
-    master: str = "local[*]",
+    master: str = LOCAL,
     deadlines: Mapping[int, float] | None = None,
     at_a_time: int = 1,
+    java: LocalJava | None = None,
 ) -> Generator[Measured, None, None]:
     """Measure the runs and yield each result in order; `emit_of`: the progress callback for the run of this name.
 
@@ -55,7 +57,7 @@ def analyze_runs(
         yield from (_measured(folder, one) for folder, one in known.items())
         return
     emit(STARTING, 0, 1)
-    with open_context(master) as context:
+    with open_context(master, java=java) as context:
         emit(STARTING, 1, 1)
 
         def measured(folder: Path) -> Measured:
@@ -82,7 +84,7 @@ def _measure_in_parallel(
         finally:
             left = {one for one in begun if not one.cancel() and not one.done()}
             while left:  # a thread between two jobs starts another one
-                context.cancelAllJobs()
+                cancel_jobs(context)
                 left = wait(left, POLL_S).not_done
 
 

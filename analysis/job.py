@@ -18,7 +18,7 @@ from analysis.errors import AnalysisError
 from analysis.inputs.run_folder import read_run
 from analysis.packets import count_packets
 from analysis.pipeline import measure
-from analysis.spark.session import prepare
+from analysis.spark.settings import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -42,8 +42,9 @@ from analysis.metrics.tables import conform
 from analysis.scan import count_messages, jobs_of, read_all, scan_of, table_path, trace_files
 from analysis.spark.blobs import bucket_of, by_name
 from analysis.spark.fanout import error_line
+from analysis.spark.local_java import LocalJava
 from analysis.spark.progress import Progress, watched
-from analysis.spark.session import open_context
+from analysis.spark.session import LOCAL, open_context
 from analysis.summary import summarize
 
 if TYPE_CHECKING:
@@ -67,19 +68,21 @@ def analyze(
     run_dir: Path,
     *,
     emit: Progress = _ignore,
-    master: str = "local[*]",
+    master: str = LOCAL,
+    java: LocalJava | None = None,
     load_unit_s: float = load.UNIT_S,
     deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary.
 
+    `master`, `java`: as of `open_context`.
     `load_unit_s`: the unit of time of the momentary load of nodes and of link utilization.
     `deadlines`: level -> seconds; they override those of the manifest.
     """
     run = read_run(Path(run_dir).resolve())
     check_files(run)  # before Spark starts
     emit(STARTING, 0, 1)
-    with open_context(master) as context:
+    with open_context(master, java=java) as context:
         emit(STARTING, 1, 1)
         return measure(context, run, emit, load_unit_s, deadlines)
 

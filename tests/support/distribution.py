@@ -86,6 +86,7 @@ LONG = frozenset(
         "docker/test_external_nodes.py",
         "nodes/test_hostile_peers.py",
         "docker/test_image.py",
+        "analysis/test_java_archives.py",
         "lab/test_kill_at_any_moment.py",
         "benchmarks/test_links_benchmark.py",
         "simulation/test_overlay_beside_simulated.py",
