@@ -13,7 +13,7 @@ from analysis.inputs.run_folder import Run
 from analysis.pipeline import STARTING
 from analysis.report.sweep import CELLS, DATASET, POINTS
 from analysis.spark.progress import Progress
-from analysis.spark.session import open_session
+from analysis.spark.session import LOCAL, open_session
 from analysis.stats.trials import of_run, trials_of
 
 if TYPE_CHECKING:
@@ -23,17 +23,21 @@ ASKING = "asking"
 QUESTIONS = frozenset({"select", "with", "from", "values", "describe", "show", "explain"})
 
 
-def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[str, Any]:
+def ask_runs(
+    sql: str, runs: Sequence[Run], most: int, emit: Progress, master: str = LOCAL
+) -> dict[str, Any]:
     """The result: `columns`, at most so many `rows`, and whether there are `more`."""
     check_question(sql)
     if not any(run.metrics.is_dir() for run in runs):
         raise AnalysisError(
             f"Run {runs[0].name} has no metrics.", f"`testbed analyze {runs[0].name}` makes them."
         )
-    return _asked(lambda spark: ask(spark, sql, runs, most), emit)
+    return _asked(lambda spark: ask(spark, sql, runs, most), emit, master)
 
 
-def ask_sweep(sql: str, sweep: Path, most: int, emit: Progress) -> dict[str, Any]:
+def ask_sweep(
+    sql: str, sweep: Path, most: int, emit: Progress, master: str = LOCAL
+) -> dict[str, Any]:
     """The same about a sweep: its cells, its points and the metrics of all its runs, each row with the swept values."""
     check_question(sql)
     if not (sweep / CELLS).is_file():
@@ -41,12 +45,14 @@ def ask_sweep(sql: str, sweep: Path, most: int, emit: Progress) -> dict[str, Any
             f"The sweep in {sweep} has no results yet: there is no {CELLS}.",
             "The same `testbed sweep` command goes on where it was, and writes them.",
         )
-    return _asked(lambda spark: ask_about_sweep(spark, sql, sweep, most), emit)
+    return _asked(lambda spark: ask_about_sweep(spark, sql, sweep, most), emit, master)
 
 
-def _asked(answer_by: "Callable[[SparkSession], dict[str, Any]]", emit: Progress) -> dict[str, Any]:
+def _asked(
+    answer_by: "Callable[[SparkSession], dict[str, Any]]", emit: Progress, master: str
+) -> dict[str, Any]:
     emit(STARTING, 0, 1)
-    with open_session() as spark:
+    with open_session(master) as spark:
         emit(STARTING, 1, 1)
         emit(ASKING, 0, 1)
         answer = answer_by(spark)

@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.errors import InputError, NoSuchLab, NoSuchRun, few
 from testbed.jsonfiles import read_json, write_json
-from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
+from testbed.places import LAB_NAME, LabPlace, RunPlace, captures_root, own_state_root, state_root
 
 FORMAT = 2
 UNFINISHED = ("starting", "up", "played")  # status of a run whose lab is up
@@ -55,9 +55,10 @@ def load_lab(place: LabPlace) -> LabRecord | None:
 def lab_names() -> list[str]:
     """All labs with a state folder, in order."""
     try:
-        return sorted(entry.name for entry in state_root().iterdir() if entry.is_dir())
+        entries = [*state_root().iterdir()]
     except FileNotFoundError:
         return []
+    return sorted(one.name for one in entries if LAB_NAME.fullmatch(one.name) and one.is_dir())
 
 
 def find_lab(name: str | None) -> LabRecord:

@@ -2,12 +2,16 @@
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from testbed.errors import InputError
+from testbed.places import state_root
+
+if TYPE_CHECKING:
+    from analysis.spark.warm import WarmSpark
 
 TopologyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A topology file, e.g. topologies/demo.yaml.")
@@ -108,12 +112,36 @@ CalibrateSeconds = Annotated[
 HERE = "local[*]"
 CLUSTER = "spark://"
 PATIENCE_S = 5.0
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="A Spark cluster, spark://HOST:PORT, that sees the files; or local[4] for four cores of this machine. "
+        "Without it, Spark that `testbed spark start` keeps ready, else all cores of this machine.",
+    ),
+]
+
+
+def warm_spark() -> "WarmSpark":
+    """Spark that `testbed spark start` keeps ready for this user."""
+    from analysis.spark.warm import WarmSpark
+
+    return WarmSpark(state_root() / ".spark")
+
+
+def default_master() -> str:
+    """Spark that is kept ready, if it has our code; else all cores of this machine."""
+    warm = warm_spark()
+    return warm.master if warm.is_current() else HERE
 
 
 def chosen_master(asked: str | None) -> str:
     """InputError if it is no master, or not reachable: Spark itself would find out after a minute."""
-    if asked is None or asked.startswith("local"):
-        return asked or HERE
+    if asked is None:
+        return default_master()
+    if asked.startswith("local"):
+        return asked
     if not asked.startswith(CLUSTER):
         raise InputError(
             f"--master {asked} is none that work can be sent to",
@@ -124,7 +152,7 @@ def chosen_master(asked: str | None) -> str:
     if len(troubles) == len(masters):
         raise InputError(
             f"no Spark master answers at {asked}: {troubles[0]}",
-            "start one, or leave --master out: all cores of this machine are taken then",
+            "start one, or leave --master out: Spark runs on this machine then",
         )
     return asked
 

@@ -14,9 +14,9 @@ from testbed.doctor.remedies import Check, Repair
 __all__ = ["Check", "Facts", "Means", "Repair", "as_json", "examine", "judge", "probe"]
 
 
-def examine(java: Check) -> tuple[Check, ...]:
-    """All findings; the one on Java comes from the caller, as only the command line knows the analysis."""
-    return (*judge(probe()), java)
+def examine(java: Iterable[Check]) -> tuple[Check, ...]:
+    """All findings; those on Java come from the caller, as only the command line knows the analysis."""
+    return (*judge(probe()), *java)
 
 
 def as_json(checks: Iterable[Check]) -> dict[str, Any]:

@@ -52,6 +52,9 @@ COMMANDS = {
     "query": Listed(
         "query", "Query the metrics of one or several runs, or of a sweep, in Spark SQL."
     ),
+    "spark": Listed(
+        "spark", "Keep Spark ready between commands, so that the next analyses do not wait for it."
+    ),
     "reproduce": Listed("reproduce", "Run a paper's experiments and set its numbers beside ours."),
     "up": Listed(
         "up",

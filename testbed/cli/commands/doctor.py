@@ -37,7 +37,7 @@ def doctor(
     with Terminal(as_document) as terminal:
         if yes and not fix:
             raise InputError("--yes answers what only --fix asks", "use both, or none")
-        before = examine(java_check())
+        before = examine(java_checks())
         if fix:
             _fix(before, terminal, yes)
             return
@@ -59,7 +59,7 @@ def _fix(before: tuple[Check, ...], terminal: Terminal, yes: bool) -> None:
         done += carry_out(
             steps, run_here, lambda repair: terminal.emit(Note(f"$ {_typed(repair)}"))
         )
-        after = examine(java_check())
+        after = examine(java_checks())
     changes = compare(could.values(), after)
     document = {**as_json(after), "repairs": _as_documents(done), "changes": _change_rows(changes)}
     if not done:
@@ -138,13 +138,19 @@ def _changes_table(changes: Sequence[Change]) -> Table:
     return table
 
 
-def java_check() -> Check:
-    """Which Java the analysis would use."""
+def java_checks() -> tuple[Check, ...]:
+    """Which Java the analysis would use, and whether it starts fast."""
     from analysis.errors import AnalysisError
-    from analysis.spark.java import find_java
+    from analysis.spark.archive import State
+    from analysis.spark.local_java import LocalJava
 
     try:
-        java = find_java()
+        archive = LocalJava().archive
     except AnalysisError as error:
-        return Check("Java", "missing", error.message, "no analysis and no report", error.hint)
-    return Check("Java", "ok", f"{java.version} ({java.source})", "", "")
+        lack = "no analysis and no report"
+        return (Check("Java", "missing", error.message, lack, error.hint),)
+    java = Check("Java", "ok", f"{archive.java.version} ({archive.java.source})", "", "")
+    if archive.state() in (State.MADE, State.MAKING):
+        return java, Check("class archive", "ok", archive.describe(), "", "")
+    costs = "Spark starts some seconds later, and measures the same"
+    return java, Check("class archive", "limited", archive.describe(), costs, "")

@@ -2,13 +2,13 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from testbed.cli.options import AsJson, Strict
+from testbed.cli.options import AsJson, Strict, warm_spark
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NoSuchRun, TestbedError
 from testbed.lab.down import Ended, bring_all_down, bring_down
@@ -128,6 +128,8 @@ def _down_several(names: Sequence[str], terminal: Terminal, *, of_all_users: boo
     terminal.if_interrupted = "interrupted; the same command again ends the rest"
     ended = bring_all_down(names, terminal.emit)
     cleared = remove_orphans(None if of_all_users else state_root())
+    if not of_all_users and warm_spark().stop():
+        cleared = replace(cleared, removed=(*cleared.removed, "Spark that was kept ready"))
     document = {"labs": [asdict(lab) for lab in ended], **asdict(cleared)}
     for lab in ended:
         terminal.show(*_how_it_went(lab))

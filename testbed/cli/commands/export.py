@@ -8,7 +8,7 @@ from rich.table import Table
 
 from testbed.backends.common.node_config import BROKER_PORT
 from testbed.cli.measurement import stages
-from testbed.cli.options import HERE, AsJson, chosen_master
+from testbed.cli.options import AsJson, Master, chosen_master
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
 from testbed.progress import Incomplete
@@ -27,12 +27,6 @@ Target = Annotated[
         "--to", metavar="FOLDER.parquet", help="Write all packets here, one row each, as Parquet."
     ),
 ]
-Master = Annotated[
-    str,
-    typer.Option(
-        "--master", metavar="URL", help="A Spark cluster, spark://HOST:PORT, that sees the files."
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +39,7 @@ def register(app: typer.Typer) -> None:
 
 
 def packets(
-    paths: Paths, to: Target = None, master: Master = HERE, as_json: AsJson = False
+    paths: Paths, to: Target = None, master: Master = None, as_json: AsJson = False
 ) -> None:
     """Count the packets of any captures, and write their header fields as Parquet, with Spark.
 

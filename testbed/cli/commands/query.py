@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from testbed.cli.measurement import analyze_run, stages
-from testbed.cli.options import AsJson, Strict
+from testbed.cli.options import AsJson, Strict, default_master
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json
@@ -81,7 +81,7 @@ def _ask_sweep(sql: str, sweep: Path, most: int, terminal: Terminal) -> dict[str
     from analysis.query import ask_sweep
 
     try:
-        return ask_sweep(sql, sweep.resolve(), most, stages(terminal.emit))
+        return ask_sweep(sql, sweep.resolve(), most, stages(terminal.emit), default_master())
     except AnalysisError as error:
         raise InputError(error.message, error.hint) from error
 
@@ -99,7 +99,7 @@ def _ask(sql: str, runs: list[str] | None, most: int, terminal: Terminal) -> dic
             if not read_json(place.folder / "summary.json"):
                 analyze_run(place, terminal.emit)
         found = [read_run(place.folder) for place in places]
-        return ask_runs(sql, found, most, stages(terminal.emit))
+        return ask_runs(sql, found, most, stages(terminal.emit), default_master())
     except AnalysisError as error:
         raise InputError(error.message, error.hint) from error
 

@@ -16,7 +16,14 @@ from rich.table import Table
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import choose_backend, known_backend
 from testbed.cli.measurement import missing_deliveries, stages
-from testbed.cli.options import AsJson, NewName, ScenarioFile, Strict, TopologyFile
+from testbed.cli.options import (
+    AsJson,
+    NewName,
+    ScenarioFile,
+    Strict,
+    TopologyFile,
+    default_master,
+)
 from testbed.cli.tables.comparison import short
 from testbed.cli.tables.summary import interval, seconds, value_or_bound
 from testbed.cli.terminal import Terminal
@@ -161,7 +168,9 @@ class Sweeping:
         emit(StageStarted(MEASURING, len(new)))
         whole = stages(emit)
         jobs = min(len(new), len(os.sched_getaffinity(0)))
-        measuring = analyze_runs(new, lambda name: _quiet if name else whole, at_a_time=jobs)
+        measuring = analyze_runs(
+            new, lambda name: _quiet if name else whole, default_master(), at_a_time=jobs
+        )
         with closing(measuring):  # when interrupted, too: Spark must end before the command does
             for one in measuring:
                 if one.error is None and one.run is not None:

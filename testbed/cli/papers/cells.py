@@ -52,7 +52,7 @@ class CellPaper:
 
     def anew(self, asked: Asked, folder: Path, terminal: Terminal) -> Result:
         """All cells, then their figures."""
-        master = chosen_master(asked.master)
+        master = chosen_master(asked.master or HERE)
         return self.run(self.extent(asked), folder, master, terminal)
 
     def run(self, extent: "Extent", folder: Path, master: str, terminal: Terminal) -> Result:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.cli.options import chosen_master
+from testbed.cli.options import HERE, chosen_master
 from testbed.cli.papers.base import Asked, Result, cells_of, number, pivot, warnings_of_runs
 from testbed.cli.papers.cells import CellPaper
 from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_side_by_side
@@ -78,7 +78,7 @@ def waiting_table(result: Result) -> Table:
 
 def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
     """Labs on real links first, while nothing else computes here; then the cells."""
-    master = chosen_master(asked.master)
+    master = chosen_master(asked.master or HERE)
     wanted = extent(asked)
     folder.mkdir(parents=True)
     try:

@@ -267,7 +267,7 @@ def test_the_findings_are_a_json_document() -> None:
 
 def test_this_machine_can_be_examined() -> None:
     java = Check("java", "ok", "Java 25")
-    checks = doctor.examine(java)
+    checks = doctor.examine([java])
     assert checks[-1] is java
     assert checks[0] == Check("Python", "ok", checks[0].found)
     assert len({check.name for check in checks}) == len(checks)
