@@ -1,16 +1,15 @@
 """Measure a run for a command: progress of the analysis, expectations, summary and report."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
-from testbed.cli.options import (
-    HERE,
-)
+from testbed.cli.options import HERE, default_master
 from testbed.cli.tables.summary import seconds, summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
@@ -19,6 +18,9 @@ from testbed.places import RunPlace
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.records import UNFINISHED
 from testbed.topology.parse.expectations import ExpectationError, parse
+
+if TYPE_CHECKING:
+    from analysis.spark.local_java import LocalJava
 
 
 def stages(emit: Emit) -> Callable[[str, int, int], None]:
@@ -123,11 +125,21 @@ def fail_if_unmet(summaries: Sequence[dict[str, Any]], terminal: Terminal) -> No
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """How a run is measured: where Spark computes, level -> seconds that go before the run's own deadlines, and
-    what is expected besides what the run's scenario says."""
+    what is expected besides what the run's scenario says. `java`: one that may have been started ahead."""
 
-    master: str = HERE
+    master: str | None = None  # None: the default one
     deadlines: Mapping[int, float] = field(default_factory=dict)
     expected: Sequence[dict[str, Any]] = ()
+    java: "LocalJava | None" = None
+
+
+def start_ahead(java: "LocalJava") -> None:
+    """Start Java for the analysis that follows, unless Spark is kept ready; the analysis reports what fails."""
+    from analysis.errors import AnalysisError
+
+    with suppress(AnalysisError, OSError):
+        if default_master() == HERE:
+            java.start()
 
 
 AS_RUN = Measuring()
@@ -190,7 +202,8 @@ def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> d
         summary = measure_run(
             place.folder,
             emit=stages(emit),
-            master=measuring.master,
+            master=measuring.master or default_master(),
+            java=measuring.java,
             deadlines=measuring.deadlines,
         )
     except AnalysisError as error:

@@ -1,10 +1,12 @@
 """`testbed analyze [RUN]...`: captures into metrics, of one run or of many in one Spark session."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from analysis.spark.local_java import LocalJava
 from testbed.cli.measurement import (
     Expected,
     Measuring,
@@ -14,12 +16,13 @@ from testbed.cli.measurement import (
     judge_again,
     read_expected,
     stages,
+    start_ahead,
     warn_if_up,
     warn_of_fidelity,
     warn_of_missing,
     write_run_report,
 )
-from testbed.cli.options import HERE, AsJson, NoReport, Strict, chosen_master
+from testbed.cli.options import HERE, AsJson, Master, NoReport, Strict, chosen_master
 from testbed.cli.tables.summary import batch_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
@@ -65,12 +68,6 @@ Target = Annotated[
         help="Put the metrics of these runs into a dataset, too: a folder for each table, divided by run.",
     ),
 ]
-Master = Annotated[
-    str,
-    typer.Option(
-        "--master", metavar="URL", help="A Spark cluster, spark://HOST:PORT, that sees the files."
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +81,7 @@ def analyze(
     deadline: Deadlines = None,
     expect: Expected = None,
     to: Target = None,
-    master: Master = HERE,
+    master: Master = None,
     no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
@@ -100,12 +97,17 @@ def analyze(
         refuse_target(to)
         named: list[str | None] = [*runs] if runs else [None]
         places = list(dict.fromkeys(find_run(name) for name in named))
-        measuring = Measuring(chosen_master(master), due, expected)
-        if len(places) > 1:
-            _analyze_batch(places, measuring, to, terminal, no_report)
-            return
-        (place,) = places
-        analyze_and_show(place, terminal, measuring, lambda: _only(place, to), no_report=no_report)
+        with LocalJava() as java:
+            where = chosen_master(master)
+            if where == HERE:
+                start_ahead(java)
+            measuring = Measuring(where, due, expected, java)
+            if len(places) > 1:
+                _analyze_batch(places, measuring, to, terminal, no_report)
+                return
+            (place,) = places
+            more = partial(_only, place, to)
+            analyze_and_show(place, terminal, measuring, more, no_report=no_report)
         if to is not None:
             terminal.show(f"dataset: {to}")
 
@@ -149,8 +151,9 @@ def _analyze_batch(
     for found in analyze_runs(
         [*by_folder],
         lambda name: stages(_of_run(name, terminal.emit)),
-        measuring.master,
+        measuring.master or HERE,
         measuring.deadlines,
+        java=measuring.java,
     ):
         place = by_folder[found.folder]
         row: dict[str, Any] = {"run": place.run, "folder": str(place.folder)}

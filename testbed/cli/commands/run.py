@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from analysis.spark.local_java import LocalJava
 from testbed.backends.common.names import SIMULATED
-from testbed.cli.measurement import analyze_and_show
+from testbed.cli.measurement import Measuring, analyze_and_show, start_ahead
 from testbed.cli.options import (
     CALIBRATE_SECONDS,
     AsJson,
@@ -76,23 +77,26 @@ def run(
                 f"a lab named {topology.name!r} is up already; `run` starts a lab of its own",
                 f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
             )
-        try:
-            record = bring_up(
-                topology,
-                file,
-                backend,
-                terminal.emit,
-                thorough_s=thorough_s,
-                scenario=scenario,
-            )
-            terminal.if_interrupted = (
-                f"interrupted; the lab was taken down; what it captured is in {record.run_folder}"
-            )
-            play(record, terminal.emit)
-        finally:
-            if topology.name in lab_names():
-                bring_down(topology.name, terminal.emit)
-        analyze_and_show(record.run_place, terminal, no_report=no_report)
+        with LocalJava() as java:
+            try:
+                record = bring_up(
+                    topology,
+                    file,
+                    backend,
+                    terminal.emit,
+                    thorough_s=thorough_s,
+                    scenario=scenario,
+                )
+                terminal.if_interrupted = (
+                    f"interrupted; the lab was taken down; its captures are in {record.run_folder}"
+                )
+                play(record, terminal.emit)
+                start_ahead(java)  # nothing is timed any more
+            finally:
+                if topology.name in lab_names():
+                    bring_down(topology.name, terminal.emit)
+            measuring = Measuring(java=java)
+            analyze_and_show(record.run_place, terminal, measuring, no_report=no_report)
 
 
 def simulate_file(
@@ -148,5 +152,7 @@ def _simulate_and_show(
     no_report: bool = False,
 ) -> None:
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
-    place = simulate(topology, file, terminal.emit, service_s, scenario)
-    analyze_and_show(place, terminal, no_report=no_report)
+    with LocalJava() as java:
+        start_ahead(java)  # virtual time does not depend on how busy the machine is
+        place = simulate(topology, file, terminal.emit, service_s, scenario)
+        analyze_and_show(place, terminal, Measuring(java=java), no_report=no_report)

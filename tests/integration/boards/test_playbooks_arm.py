@@ -44,7 +44,7 @@ def boards() -> Iterator[StandIns]:
         yield made
 
 
-@pytest.mark.timeout(900)  # an emulated board, whose image may have to be built first
+@pytest.mark.timeout(1800)  # an emulated board, whose image may have to be built first
 def test_a_board_with_an_arm_processor_is_deployed_and_cleaned(
     boards: StandIns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def test_many_runs_are_measured_without_their_reports(written, file, run, monkey
     from analysis import batch
     from analysis.stats import trials
 
-    def measured(folders: list[Path], *_: object) -> list[Any]:
+    def measured(folders: list[Path], *_: object, **__: object) -> list[Any]:
         return [
             SimpleNamespace(folder=folder, error=None, run=object(), summary=SUMMARY)
             for folder in folders
