@@ -145,8 +145,11 @@ def _kill(java: LocalJava) -> None:
     """End Java, and forget it."""
     from pyspark import SparkContext
 
+    context = SparkContext._active_spark_context
+    if context is not None:
+        _silence_accumulators(context)
     java.kill()
-    _forget(SparkContext._active_spark_context)
+    _forget(context)
     if SparkContext._gateway is not None:
         SparkContext._gateway.shutdown()
     _forget_java()

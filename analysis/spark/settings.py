@@ -59,10 +59,12 @@ def prepare(spark: "SparkSession") -> None:
 
 
 def java_options(folder: Path, *, short: bool) -> list[str]:
-    """The options of Java, whose temporary files go to this folder."""
+    """The options of Java, whose temporary files go to this folder, also the report on a crash of Java."""
     return [
         f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
         f"-Djava.io.tmpdir={folder}",
+        f"-XX:ErrorFile={folder / 'java-error.log'}",
+        "-XX:-CreateCoredumpOnCrash",
         "-XX:-UsePerfData",
         "-XX:+UseParallelGC",
         *(SHORT if short else ()),

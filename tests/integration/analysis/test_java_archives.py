@@ -38,10 +38,20 @@ def java(request, tmp_path_factory):
         yield archive
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    StarRun(publications=list(publications(10, 2))).write(tmp_path / "run")
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("measured") / "run"
+    StarRun(publications=list(publications(10, 2))).write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(shared_spark, run):
+    """The summary of the run, measured without an archive."""
+    shared_spark.end()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TESTBED_CLASS_ARCHIVE", "off")
+        return analyze(run)
 
 
 def maps(folder: Path) -> bool:
@@ -51,13 +61,16 @@ def maps(folder: Path) -> bool:
         return str(folder) in Path(f"/proc/{process.process.pid}/maps").read_text()
 
 
-def test_java_uses_the_archive(java, no_spark):
+def test_java_uses_the_archive_and_measures_the_same(java, run, expected, no_spark):
     assert maps(java.path.parent)
+    assert analyze(run) == expected
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "garbage", "of another Java"])
-def test_java_refuses_a_damaged_archive_and_measures_the_same(java, run, no_spark, damage):
-    expected = analyze(run)
+def test_java_refuses_a_damaged_archive_and_measures_the_same(
+    java, run, expected, no_spark, damage, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
     whole = java.path.with_suffix(".whole")
     copyfile(java.path, whole)
     try:
@@ -78,7 +91,7 @@ def test_java_refuses_a_damaged_archive_and_measures_the_same(java, run, no_spar
         assert analyze(run) == expected
     finally:
         whole.replace(java.path)
-    assert analyze(run) == expected
+    assert list(tmp_path.iterdir()) == []  # no report on a crash of Java, and no core dump
 
 
 def test_an_interrupted_training_leaves_no_process_and_no_archive(tmp_path, monkeypatch, no_spark):
