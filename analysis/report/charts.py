@@ -4,12 +4,13 @@ Colours are the page's CSS variables, so a chart follows the reader's light or d
 and shape.
 """
 
-import json
 import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from analysis.report import drawing
 
 if TYPE_CHECKING:
     import altair as alt
@@ -126,7 +127,7 @@ def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
     from altair.utils.schemapi import debug_mode
 
     with debug_mode(False):
-        return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+        return alt.Chart(alt.Data(values=drawing.Rows(rows)))  # type: ignore[no-untyped-call]
 
 
 def delay_axis(
@@ -156,14 +157,27 @@ def log_marks(low: float, high: float, most_decades: float = MOST_DECADES) -> li
     return [mark for mark in marks if low <= mark <= high]
 
 
+HOVER = "hover:N"  # a row's text that a reader sees with the pointer on its mark
+# A mark with such a text, as Vega writes it for screen readers.
+_HOVERED = re.compile(
+    r'<(path|text) aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="[^"]*"([^>]*?)(/?)>'
+)
+
+
+def _with_title(mark: re.Match[str]) -> str:
+    """The text as an element, which browsers show without a script."""
+    name, text, rest, closed = mark.groups()
+    end = f"</{name}>" if closed else ""
+    return f'<{name} class="hover"{rest}><title>{text}</title>{end}'
+
+
 def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
     """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
-    import vl_convert
-
     sized = chart if height is None else chart.properties(width=WIDTH, height=height)
     drawn = sized.configure(**CONFIG)
-    text: str = vl_convert.vegalite_to_svg(json.loads(drawn.to_json(validate=False)))
+    text = drawing.draw(drawn.to_dict(validate=False))
     text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    text = _HOVERED.sub(_with_title, text)
     opening = f'<svg role="img" aria-label="{_escaped(label)}" '
     return text.replace("<svg ", opening, 1)
 
@@ -202,6 +216,7 @@ def stacked_bars(
             color=alt.Color(f"{part}:N", title=part, sort=parts)
             .scale(domain=parts, range=tones)
             .legend(orient="right", symbolType="square"),
+            description=HOVER,
         )
     )
     labels = (
@@ -230,6 +245,7 @@ def with_labels(
             {
                 **row,
                 "place": parts.index(row[part]),
+                "hover": f"{row['node']}, {name}: {row[value]:,.6g}",
                 "middle": begin + row[value] / 2,
                 "text": name if row[value] > (len(name) + 1) * letter else "",
             }

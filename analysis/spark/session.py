@@ -160,8 +160,11 @@ def _forget(context: "SparkContext | None") -> None:
     if context is None:
         return
     _silence_accumulators(context)
+    server, context._accumulatorServer = context._accumulatorServer, None  # type: ignore[assignment]
     context._jsc = None  # there is nothing to stop
     context.stop()
+    if server is not None:  # its shutdown waits for half a second
+        threading.Thread(target=server.shutdown, daemon=True).start()
 
 
 def _silence_accumulators(context: "SparkContext") -> None:

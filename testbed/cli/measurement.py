@@ -133,13 +133,19 @@ class Measuring:
     java: "LocalJava | None" = None
 
 
-def start_ahead(java: "LocalJava") -> None:
-    """Start Java for the analysis that follows, unless Spark is kept ready; the analysis reports what fails."""
+def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool = False) -> None:
+    """Start what the analysis and the report need: Java, unless Spark is elsewhere, and the process that draws.
+
+    What fails here, they report.
+    """
     from analysis.errors import AnalysisError
+    from analysis.report import drawing
 
     with suppress(AnalysisError, OSError):
-        if default_master() == HERE:
+        if (master or default_master()) == HERE:
             java.start()
+        if not no_report:
+            drawing.load()
 
 
 AS_RUN = Measuring()

@@ -15,10 +15,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.skipgraph.node import MOST_IDLE_TICKS, PERIOD_S
 from nodes.overlay.skipgraph.ring import SUCCESSORS
 from nodes.overlay.skipgraph.table import KnownPlace
-from nodes.overlay.topics import TOPIC_METHODS
 from nodes.overlay.topics.base import (
     Action,
     Deliver,

@@ -7,11 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from analysis.formatting import seconds
+from analysis.formatting import NARROW, seconds, seconds_with_error
 from analysis.metrics import clock_errors
 from analysis.report.charts import (
     DASHES,
     EDGE,
+    HOVER,
     LEVELS,
     WIDE_RANGE,
     delay_axis,
@@ -25,6 +26,11 @@ from nodes.protocol.wire import LEVEL_NAMES
 
 MOST_POINTS = 800  # of a level in a chart; a reader cannot distinguish more
 MOST_LOST = 50  # rows of the table
+# What a reader sees of a delivery with the pointer on its mark.
+_POINT = (
+    *("id", "origin", "receiver", "topic", "priority"),
+    *("published_ns", "delay_s", "hops", "reason"),
+)
 
 
 def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -95,14 +101,29 @@ def time_rows(
     came, lost = [], []
     for level in _levels(deliveries):
         of_level = deliveries.filter(pc.field("priority") == level)
-        rows = of_level.select(["published_ns", "delay_s", *_error_column(deliveries)]).to_pylist()
-        for row in rows:
-            point = {"level": str(level), "at_s": (row["published_ns"] - start_ns) / 1e9}
-            if row["delay_s"] is None:
-                lost.append(point)
-            else:
-                came.append({**point, "delay_s": row["delay_s"], **_bar(row)})
-    return _slowest_and_spread(came), lost[:MOST_POINTS]
+        arrived = of_level.filter(pc.field("delay_s").is_valid())
+        ranked = arrived.sort_by([("delay_s", "descending")])
+        came += _points(ranked.take(_slowest_and_spread(ranked.num_rows)), start_ns)
+        lost += _points(of_level.filter(pc.field("delay_s").is_null()), start_ns)
+    return came, lost[:MOST_POINTS]
+
+
+def _points(deliveries: pa.Table, start_ns: int) -> list[dict[str, Any]]:
+    columns = [*_POINT, *_error_column(deliveries)]
+    return [_point(row, start_ns) for row in deliveries.select(columns).to_pylist()]
+
+
+def _point(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
+    at_s, level = (row["published_ns"] - start_ns) / 1e9, str(row["priority"])
+    what = f"level {level}, {row['topic']}: {row['origin']} → {row['receiver']}"
+    when = f"published after {at_s:.3f}{NARROW}s, message {row['id']}"
+    point = {"level": level, "at_s": at_s}
+    if row["delay_s"] is None:
+        return {**point, "hover": f"lost, {what}: {row['reason']}, {when}"}
+    took = seconds_with_error(row["delay_s"], row.get(clock_errors.COLUMN) or 0.0)
+    hops = "1 hop" if row["hops"] == 1 else f"{row['hops']} hops"
+    hover = f"{took}, {what}, {hops}, {when}"
+    return {**point, "delay_s": row["delay_s"], "hover": hover, **_bar(row)}
 
 
 def _error_column(deliveries: pa.Table) -> list[str]:
@@ -115,16 +136,13 @@ def _bar(row: dict[str, Any]) -> dict[str, float]:
     return {"low_s": row["delay_s"] - error, "high_s": row["delay_s"] + error} if error else {}
 
 
-def _slowest_and_spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    out = []
-    for level in sorted({row["level"] for row in rows}):
-        mine = sorted(
-            (row for row in rows if row["level"] == level), key=lambda row: -row["delay_s"]
-        )
-        slowest, rest = mine[: MOST_POINTS // 4], mine[MOST_POINTS // 4 :]
-        step = max(1, len(rest) // (3 * MOST_POINTS // 4) + 1)
-        out += slowest + (rest if len(mine) <= MOST_POINTS else rest[::step])
-    return out
+def _slowest_and_spread(count: int) -> list[int]:
+    """Which of so many deliveries are drawn, the slowest one first."""
+    slowest = MOST_POINTS // 4
+    if count <= MOST_POINTS:
+        return [*range(count)]
+    step = (count - slowest) // (3 * MOST_POINTS // 4) + 1
+    return [*range(slowest), *range(slowest, count, step)]
 
 
 def _levels(deliveries: pa.Table) -> list[int]:
@@ -198,12 +216,18 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
             y=delay_axis(rows, alt.Y),
             color=_by_level(shown, alt.Color, _colours(shown)),
             shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
+            description=HOVER,
         )
     )
     crosses = (
         of_rows(lost)
         .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
-        .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
+        .encode(
+            x=at,
+            y=alt.value(0),
+            color=_by_level(shown, alt.Color, _colours(shown)),
+            description=HOVER,
+        )
     )
     drawn = [points, crosses] if lost else [points]
     if any("low_s" in row for row in rows):

@@ -14,7 +14,7 @@ from analysis.formatting import seconds
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors
-from analysis.report.charts import TIME_LABEL, WIDTH, of_rows, svg
+from analysis.report.charts import HOVER, TIME_LABEL, WIDTH, of_rows, svg
 
 # The chart: a bar for each stage of a hop; stages differ by height and filling, so colour is not needed.
 
@@ -61,15 +61,21 @@ def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
     )
     x = x.axis(labelExpr=TIME_LABEL, tickCount=6)
     layers = [
-        of_rows([row for row in rows if row["stage"] == stage])
+        of_rows([_with_hover(row) for row in rows if row["stage"] == stage])
         .mark_bar(**style)
-        .encode(y=y, x=x, x2="end_s:Q")
+        .encode(y=y, x=x, x2="end_s:Q", description=HOVER)
         for stage, style in STYLES.items()
     ]
     labels = of_rows(_totals(rows)).mark_text(align="left", dx=7, fontSize=12)
     layers.append(labels.encode(y=y, x=alt.X("end_s:Q"), text="text:N"))
     size = {"width": WIDTH - NAMES, "height": len(order) * ROW}
     return alt.layer(*layers).properties(title=title, **size)
+
+
+def _with_hover(row: dict[str, Any]) -> dict[str, Any]:
+    began, took = (seconds(value) for value in (row["begin_s"], row["end_s"] - row["begin_s"]))
+    text = f"{row['hop']}: {row['stage']} for {took}, from {began} after publication"
+    return {**row, "hover": text}
 
 
 def _totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from analysis.formatting import natural, percent
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import WIDTH, of_rows, svg
+from analysis.report.charts import HOVER, WIDTH, of_rows, svg
 
 # The heat map: the opacity is the utilization; a dot marks full cells, and each row has its peak in numbers.
 
@@ -23,7 +23,14 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
     import altair as alt
 
     lines = list(peaks)
-    shown = [{**row, "filled": min(1.0, row["share"])} for row in rows]
+    shown = [
+        {
+            **row,
+            "filled": min(1.0, row["share"]),
+            "hover": f"{row['line']}, {row['from_s']:g} to {row['to_s']:g} s: {percent(row['share'])}",
+        }
+        for row in rows
+    ]
     y = alt.Y("line:N", title=None, sort=lines).scale(paddingInner=0.12)
     y = y.axis(domain=False, ticks=False, labelLimit=NAMES, labelOverlap=False)
     x = alt.X("from_s:Q", title="seconds after the start").scale(nice=False, zero=True)
@@ -37,11 +44,12 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
             fillOpacity=alt.FillOpacity("filled:Q")
             .scale(domain=[0, 1], range=[0.05, 1])
             .legend(None),
+            description=HOVER,
         )
     )
     middles = [
-        {"line": row["line"], "from_s": (row["from_s"] + row["to_s"]) / 2}
-        for row in rows
+        {**row, "from_s": (row["from_s"] + row["to_s"]) / 2}
+        for row in shown
         if round(row["share"], 2) >= full  # as it is displayed
     ]
     dots = of_rows(middles).mark_point(
@@ -51,7 +59,7 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
     peak = of_rows(labels).mark_text(align="left", fontSize=11)
     chart = alt.layer(
         cells,
-        dots.encode(y=y, x=alt.X("from_s:Q")),
+        dots.encode(y=y, x=alt.X("from_s:Q"), description=HOVER),
         peak.encode(y=y, x=alt.value(WIDTH - NAMES - PEAKS + 8), text="text:N"),
     )
     size = {"width": WIDTH - NAMES - PEAKS, "height": len(lines) * ROW}

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
+from analysis.formatting import size
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import of_rows, svg
+from analysis.report.charts import HOVER, of_rows, svg
 
 
 def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:
@@ -16,12 +17,17 @@ def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) ->
 
     tones = [f"var(--layer-{layer})" for layer in order]
     names = list(order.values())
-    base = of_rows(rows).encode(
+    shown = [
+        {**row, "hover": f"{row['where']}, {row['name']}: {size(row['bytes'])}, {row['share']:.1%}"}
+        for row in rows
+    ]
+    base = of_rows(shown).encode(
         y=alt.Y("where:N", title=None, sort=None).axis(domain=False, ticks=False, labelFontSize=13),
         x=alt.X("share:Q", title="share of the bytes on these links", stack="zero")
         .axis(format="%")
         .scale(domain=[0, 1]),
         order=alt.Order("place:Q"),
+        description=HOVER,
     )
     bars = base.mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=26).encode(
         color=alt.Color("name:N", title=None, sort=names)

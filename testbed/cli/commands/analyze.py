@@ -99,8 +99,7 @@ def analyze(
         places = list(dict.fromkeys(find_run(name) for name in named))
         with LocalJava() as java:
             where = chosen_master(master)
-            if where == HERE:
-                start_ahead(java)
+            start_ahead(java, where, no_report=no_report)
             measuring = Measuring(where, due, expected, java)
             if len(places) > 1:
                 _analyze_batch(places, measuring, to, terminal, no_report)

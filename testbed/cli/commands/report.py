@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.report import drawing
 from testbed.cli.measurement import (
     analyze_run,
     expectation_tables,
@@ -48,6 +49,7 @@ def report(
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
         place = find_run(name)
+        drawing.load()
         if not read_json(place.folder / "summary.json"):
             analyze_run(place, terminal.emit)
         summary = judge_again(place)

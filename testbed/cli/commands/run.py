@@ -91,7 +91,7 @@ def run(
                     f"interrupted; the lab was taken down; its captures are in {record.run_folder}"
                 )
                 play(record, terminal.emit)
-                start_ahead(java)  # nothing is timed any more
+                start_ahead(java, no_report=no_report)  # nothing is timed any more
             finally:
                 if topology.name in lab_names():
                     bring_down(topology.name, terminal.emit)
@@ -153,6 +153,7 @@ def _simulate_and_show(
 ) -> None:
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
     with LocalJava() as java:
-        start_ahead(java)  # virtual time does not depend on how busy the machine is
+        # Virtual time does not depend on how busy the machine is.
+        start_ahead(java, no_report=no_report)
         place = simulate(topology, file, terminal.emit, service_s, scenario)
         analyze_and_show(place, terminal, Measuring(java=java), no_report=no_report)

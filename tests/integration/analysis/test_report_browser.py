@@ -221,15 +221,59 @@ def test_a_screenshot_is_a_page_in_the_readers_colours(report, chromium, tmp_pat
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("wide", [420, 1000])
 def test_no_text_leaves_the_page_or_its_chart(report, chromium, tmp_path, scheme, wide):
-    """A copy of the page measures itself: the report has no script of its own."""
-    copy = tmp_path / "measured.html"
-    copy.write_text(report.read_text().replace("</body>", f"<script>{MEASURE}</script></body>"))
+    copy = with_script(report, MEASURE, tmp_path)
     dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
     dom, log = chromium(copy.as_uri(), "--dump-dom", f"--window-size={wide},900", *dark)
     found = re.search(r'data-measured="([^"]*)"', dom)
     assert found is not None
     assert found[1] == "nothing"
     assert "CONSOLE" not in log
+
+
+def with_script(report: Path, script: str, folder: Path) -> Path:
+    """A copy of the page that measures itself: the report has no script of its own, and allows none."""
+    text = report.read_text()
+    without, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    assert count == 1
+    copy = folder / "measured.html"
+    copy.write_text(without.replace("</body>", f"<script>{script}</script></body>"))
+    return copy
+
+
+@pytest.mark.browser
+def test_the_pointer_is_on_the_mark_whose_text_it_shows(report, chromium, tmp_path):
+    dom, _ = chromium(with_script(report, POINT_AT, tmp_path).as_uri(), "--dump-dom")
+    found = re.search(r'data-measured="([^"]*)"', dom)
+    assert found is not None
+    shown = dict(pair.split("=", 1) for pair in found[1].split("|"))
+    assert re.search(r"level \d, .*: \S+ → town-\d, 2 hops, published after", shown["times"])
+    assert re.search(r"\d\. \S+ → \S+: (waited|sending|crossing) for", shown["journey"])
+    assert re.search(r"(up|down), \d+ to \d+ s: \d+&nbsp;%", shown["link_utilization"])
+    assert re.search(r"payload: .*%", shown["layers"])
+
+
+POINT_AT = """
+const found = [];
+for (const name of ["times", "journey", "link_utilization", "layers"]) {
+  for (const mark of document.querySelectorAll(`#${name} .hover`)) {
+    mark.scrollIntoView({block: "center"});
+    const box = mark.getBoundingClientRect();
+    const at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+    if (at === mark) { found.push(`${name}=${at.querySelector("title").textContent}`); break; }
+  }
+}
+document.body.dataset.measured = found.join("|");
+"""
+
+
+@pytest.mark.browser
+def test_a_script_in_the_page_would_not_run(report, chromium, tmp_path):
+    copy = tmp_path / "changed.html"
+    script = "<script>document.body.dataset.changed = 1</script></body>"
+    copy.write_text(report.read_text().replace("</body>", script))
+    dom, log = chromium(copy.as_uri(), "--dump-dom")
+    assert "data-changed" not in dom
+    assert "Content Security Policy" in log
 
 
 MEASURE = """

@@ -243,6 +243,7 @@ def points(*delays):
             "delay_s": d,
             "low_s": d - 0.05,
             "high_s": d + 0.05,
+            "hover": "a delivery",
         }
         for d in delays
     ]

@@ -100,6 +100,12 @@ def deliveries(delays: list[float | None]) -> pa.Table:
             "priority": pa.array([5] * count, pa.int32()),
             "delay_s": pa.array(delays, pa.float64()),
             "published_ns": pa.array(range(count), pa.int64()),
+            "id": [f"1-{number}" for number in range(count)],
+            "topic": ["slope/<3>"] * count,
+            "origin": ["sensor"] * count,
+            "receiver": ["town"] * count,
+            "hops": pa.array([None if delay is None else 2 for delay in delays], pa.int32()),
+            "reason": ["the link was cut" if delay is None else None for delay in delays],
         }
     )
 
@@ -128,6 +134,16 @@ def test_charts_of_many_deliveries_keep_the_ends_and_the_slowest():
 def test_lost_deliveries_stand_apart_in_the_chart_over_time():
     came, lost = sections_delay.time_rows(deliveries([0.1, None]), 0)
     assert (len(came), len(lost)) == (1, 1)
+
+
+def test_each_mark_says_without_a_script_which_delivery_it_is():
+    text = str(sections_delay.times_chart(deliveries([0.1, 2.5, None]), -1_000_000_000))
+    text = text.replace("\u00a0", " ")
+    assert re.findall("<title>(.*?)</title>", text) == [
+        "2.50 s, level 5, slope/&lt;3&gt;: sensor → town, 2 hops, published after 1.000 s, message 1-1",
+        "100 ms, level 5, slope/&lt;3&gt;: sensor → town, 2 hops, published after 1.000 s, message 1-0",
+        "lost, level 5, slope/&lt;3&gt;: sensor → town: the link was cut, published after 1.000 s, message 1-2",
+    ]
 
 
 def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
