@@ -249,7 +249,7 @@ def test_the_pointer_is_on_the_mark_whose_text_it_shows(report, chromium, tmp_pa
     assert re.search(r"level \d, .*: \S+ → town-\d, 2 hops, published after", shown["times"])
     assert re.search(r"\d\. \S+ → \S+: (waited|sending|crossing) for", shown["journey"])
     assert re.search(r"(up|down), \d+ to \d+ s: \d+&nbsp;%", shown["link_utilization"])
-    assert re.search(r"payload: .*%", shown["layers"])
+    assert re.search(r"broker (up|down), .*: \S+, \d+\.\d%", shown["layers"])
 
 
 POINT_AT = """

@@ -10,7 +10,7 @@ from random import Random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from nodes.overlay.topics import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.protocol.interests import Interest, parse
 from nodes.protocol.regions import Box
 from nodes.protocol.wire import Kind, Message
