@@ -28,7 +28,7 @@ from testbed.errors import TestbedError
 
 LIMITS = {
     "of tshark": 1 / 20,  # seconds / tshark's; Spark runs already
-    "of tshark, as a table": 1 / 20,
+    "of tshark, as a table": 1 / 30,
     "of scapy": 1 / 100,
     "of scapy, as a table": 1 / 100,
     "of tshark, start included": 1 / 5,  # Java and Spark are started, and the first job is slower

@@ -87,6 +87,21 @@ def json_row(row: "DataclassInstance") -> dict[str, Any]:
     }
 
 
+# The peer of what needs Spark: the least that Spark itself can do, from start to stop.
+PLAIN_SESSION = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+assert spark.range(10).groupBy().sum().first()[0] == 45
+spark.stop()
+"""
+ON_LOOPBACK = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+
+
+def plain_session() -> float:
+    """Seconds that it takes."""
+    return timed([sys.executable, "-c", PLAIN_SESSION], ON_LOOPBACK)
+
+
 # Commands of a benchmark: timed, checked, and ended with it.
 
 

@@ -11,8 +11,7 @@ import pytest
 from analysis.packets import read_packets
 from analysis.pipeline import analyze
 from analysis.spark.shipping import write_job
-from support.captures.capture_files import START_NS, Captured, pcap
-from support.labs.spark_cluster import (
+from benchmarks.support.spark_cluster import (
     FOR_A_DRIVER,
     PATIENCE_S,
     SPARK_HOME,
@@ -20,6 +19,7 @@ from support.labs.spark_cluster import (
     own_cluster,
     spark_environment,
 )
+from support.captures.capture_files import START_NS, Captured, pcap
 from support.runs.star_runs import Host, Publication, StarRun, packet
 
 pytestmark = pytest.mark.spark

@@ -16,7 +16,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.spark.fanout import fan_out
 from analysis.spark.session import open_session
-from support.labs.spark_cluster import bare_python, own_cluster
+from benchmarks.support.spark_cluster import bare_python, own_cluster
 from testbed.cli.papers import kita2025 as command
 from testbed.cli.papers import ogawa
 from testbed.cli.papers.base import failed_checks

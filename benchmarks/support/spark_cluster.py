@@ -1,4 +1,4 @@
-"""A Spark cluster of the test's own on loopback: a master, and workers whose Python has none of our packages."""
+"""A Spark cluster on loopback: a master with workers, also ones whose Python has none of our packages."""
 
 import os
 import re
