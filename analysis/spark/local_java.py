@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from analysis import without_pandas
 from analysis.errors import AnalysisError
 from analysis.spark import interrupts
 from analysis.spark.archive import ClassArchive
@@ -211,6 +212,7 @@ class LocalJava:
                 stderr=log,
                 env=inherited
                 | self.variables
+                | without_pandas.variables()
                 | {
                     "SPARK_CONNECT_MODE": "0",
                     "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address_file),

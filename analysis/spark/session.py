@@ -36,6 +36,7 @@ from analysis.spark.settings import (
 )
 from analysis.spark.shipping import is_local, ship_code
 from analysis.spark.warm import WARM, WarmSpark
+from analysis.without_pandas import let_pandas_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -51,6 +52,7 @@ def open_session(
     master: str = LOCAL, *, short: bool = True, java: LocalJava | None = None
 ) -> "Iterator[SparkSession]":
     """A Spark session, for queries and DataFrames. It costs some seconds more than a context alone."""
+    let_pandas_in()
     with open_context(master, short=short, java=java) as context:
         with interrupts.deferred():
             from pyspark.sql import SparkSession

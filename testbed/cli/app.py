@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from analysis.spark.interrupts import never_lost
+from analysis.without_pandas import leave_pandas_out
 from testbed import __version__
 from testbed.cli.commands import COMMANDS
 from testbed.errors import INTERRUPTED
@@ -82,6 +83,7 @@ def main() -> None:
     """Entry point of the `testbed` command. SIGTERM counts as an interrupt: labs are taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise_open_files()
+    leave_pandas_out()
     try:
         with never_lost():
             code = app(standalone_mode=False)
