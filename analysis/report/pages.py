@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from analysis import formatting
 from analysis.formatting import not_within, seconds, size
@@ -16,8 +17,14 @@ def percentile_with_error(row: Mapping[str, Any], name: str) -> str:
     return formatting.percentile(row, name, (row.get("error_s") or {}).get(name, 0.0))
 
 
-def render(template: str, **view: Any) -> str:
+def render(name: str, **view: Any) -> str:
     """Render the page; a missing value is an error."""
+    return template(name).render(view)
+
+
+@cache
+def template(name: str) -> Template:
+    """The template, compiled."""
     environment = Environment(
         loader=PackageLoader("analysis.report"),
         autoescape=True,
@@ -31,7 +38,7 @@ def render(template: str, **view: Any) -> str:
         "delay": percentile_with_error,
         "not_within": not_within,
     }
-    return environment.get_template(template).render(view)
+    return environment.get_template(name)
 
 
 def write(path: Path, text: str) -> Path:

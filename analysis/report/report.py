@@ -34,6 +34,17 @@ from analysis.report.sections.topology_map import edges_of
 from analysis.stats.trials import summary_of_run
 
 
+TEMPLATE = "report.html"
+
+
+def load_libraries() -> None:
+    """Load all that a report needs, which takes longer than to write one of a short run."""
+    import altair
+
+    assert altair
+    pages.template(TEMPLATE)
+
+
 def write_report(run_dir: Path) -> Path:
     """Write the report of an analysed run; returns its path."""
     run = read_run(Path(run_dir).resolve())
@@ -42,7 +53,7 @@ def write_report(run_dir: Path) -> Path:
 
 def render(run: Run) -> str:
     """The report's HTML."""
-    return pages.render("report.html", **_view(run))
+    return pages.render(TEMPLATE, **_view(run))
 
 
 # Chart name for readers -> its key in the view of the template.

@@ -1,5 +1,6 @@
 """Measure a run for a command: progress of the analysis, expectations, summary and report."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -146,6 +147,13 @@ def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool
             java.start()
         if not no_report:
             drawing.load()
+            threading.Thread(target=_load_report).start()  # while this one waits for Spark
+
+
+def _load_report() -> None:
+    from analysis.report.report import load_libraries
+
+    load_libraries()
 
 
 AS_RUN = Measuring()
