@@ -33,7 +33,6 @@ from analysis.report.sections.receivers import method_rows, receiver_rows
 from analysis.report.sections.topology_map import edges_of
 from analysis.stats.trials import summary_of_run
 
-
 TEMPLATE = "report.html"
 
 

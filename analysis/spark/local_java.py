@@ -26,6 +26,7 @@ from analysis.spark.settings import (
     spark_settings,
     write_log_settings,
 )
+from analysis.spark.shipping import is_local
 
 POLL_S = 0.02
 # What Spark's script gives to Java 17 and later (`org.apache.spark.launcher.JavaModuleOptions`), but for an incubator
@@ -133,13 +134,17 @@ class LocalJava:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of Spark."""
-        return spark_settings(self.folder, self.master, self.options)
+        return spark_settings(self.folder, self.master, self.options, short=self._short)
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables by which Spark finds Java and Python, and stays on this machine."""
-        known = {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(self.folder / "home")}
-        return python_variables(self.archive.java) | known
+        """The variables by which Spark finds Java and Python, and stays on this machine unless it has a cluster."""
+        known = python_variables(self.archive.java)
+        if is_local(self.master):
+            return known | {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_HOME": str(self.folder / "home")}
+        if python := os.environ.get("PYSPARK_PYTHON"):
+            known["PYSPARK_PYTHON"] = python
+        return known | {"SPARK_HOME": str(_installed())}
 
     def start(self) -> None:
         """Start Java if it was not started yet. It takes about 2 s until it waits for Python."""

