@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from markupsafe import Markup
-
 from analysis.papers.methods import OF_WAY, title
 from analysis.papers.tables import read_sheet
 from analysis.report import pages
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,19 +32,19 @@ class PageTexts:
 
 
 def write_page(
-    folder: Path, result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, str]
+    folder: Path, result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, Drawing]
 ) -> Path:
     """Write the page; returns its path. `drawings`: the charts by name of their figure."""
     return pages.write(folder / "report.html", render(result, texts, drawings))
 
 
-def render(result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, str]) -> str:
+def render(result: Mapping[str, Any], texts: PageTexts, drawings: Mapping[str, Drawing]) -> str:
     """The page's HTML."""
     figures = [
         {
             **figure,
             "note": figure.get("note"),
-            "drawing": Markup(drawings[name]) if (name := figure["figure"]) in drawings else None,
+            "drawing": drawings.get(figure["figure"]),
             "table": _table(figure["cells"]),
             "patterns": _patterns(figure["cells"]),
             "said": list(dict.fromkeys(filter(None, map(_statement, figure["cells"])))),
@@ -122,7 +121,7 @@ class Paper:
     name: str
     texts: PageTexts
     measure: Callable[["SparkSession", Path], Results]
-    drawings: Callable[[list[dict[str, Any]]], Mapping[str, str]]
+    drawings: Callable[[list[dict[str, Any]]], Mapping[str, Drawing]]
 
 
 def measure_cells(

@@ -8,9 +8,11 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.report import drawing
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     import altair as alt
@@ -171,15 +173,17 @@ def _with_title(mark: re.Match[str]) -> str:
     return f'<{name} class="hover"{rest}><title>{text}</title>{end}'
 
 
-def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
+def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> Drawing:
     """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
     sized = chart if height is None else chart.properties(width=WIDTH, height=height)
-    drawn = sized.configure(**CONFIG)
-    text = drawing.draw(drawn.to_dict(validate=False))
+    specification = sized.configure(**CONFIG).to_dict(validate=False)
+    return drawing.begin(specification, partial(_inline, name, label))
+
+
+def _inline(name: str, label: str, text: str) -> str:
     text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
     text = _HOVERED.sub(_with_title, text)
-    opening = f'<svg role="img" aria-label="{_escaped(label)}" '
-    return text.replace("<svg ", opening, 1)
+    return text.replace("<svg ", f'<svg role="img" aria-label="{_escaped(label)}" ', 1)
 
 
 def _escaped(text: str) -> str:
@@ -199,7 +203,7 @@ def stacked_bars(
     parts: list[str],
     tones: list[str],
     label: str,
-) -> str:
+) -> Drawing:
     import altair as alt
 
     nodes = list(dict.fromkeys(row["node"] for row in rows))

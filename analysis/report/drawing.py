@@ -1,8 +1,8 @@
 """Draws charts in a process of its own: specification of Vega-Lite in, SVG out.
 
-The library that draws holds Python's lock while it loads, for half a second. A process of its own loads it while this
-one still does other things: `load()` starts it early. It ends when its standard input does, so also if this process is
-killed.
+The library that draws holds Python's lock while it loads and while it draws. A process of its own does both while this
+one still does other things: `load()` starts it early, and `begin()` does not wait for the chart. It ends when its
+standard input does, so also if this process is killed.
 
 Each message on its pipes is its length (4 bytes) and its text. An answer begins with `=`, or with `!` if an error
 message follows.
@@ -13,7 +13,8 @@ import json
 import os
 import subprocess
 import sys
-import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,6 @@ from typing import IO, Any
 
 LENGTH_BYTES = 4
 DRAWN, FAILED = "=", "!"
-LOCK = threading.Lock()  # one question at a time
 
 
 @dataclass(frozen=True)
@@ -32,58 +32,84 @@ class Rows:
     values: list[dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A chart that is drawn meanwhile; templates and `str` wait for it. ValueError if its specification is wrong."""
+
+    svg: "Future[str]"
+    finish: Callable[[str], str]
+
+    def __str__(self) -> str:
+        return self.finish(self.svg.result())
+
+    __html__ = __str__
+
+
+def load() -> None:
+    """Start the process that draws, unless it runs."""
+    _drawer(os.getpid())
+
+
+def begin(specification: dict[str, Any], finish: Callable[[str], str] = str) -> Drawing:
+    """Draw this chart; `finish` edits its SVG."""
+    question = json.dumps(specification, default=_values)
+    return Drawing(_drawer(os.getpid()).submit(question), finish)
+
+
 def _values(rows: object) -> list[dict[str, Any]]:
     assert isinstance(rows, Rows)
     return rows.values
 
 
-def load() -> None:
-    """Start the process that draws, unless it runs."""
-    with LOCK:
-        _process(os.getpid())
+@cache
+def _drawer(_owner: int) -> "_Drawer":
+    """The one of the process of this number; a forked process has its own."""
+    return _Drawer()
 
 
-def number() -> int:
-    """The number of the process that draws."""
-    return _process(os.getpid()).pid
+class _Drawer:
+    """The process that draws, and a thread that asks it, one question at a time."""
 
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "drawing")
+        self._process = self._started()
 
-def draw(specification: dict[str, Any]) -> str:
-    """The chart as SVG; ValueError if the specification is wrong."""
-    with LOCK:
-        process = _process(os.getpid())
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def submit(self, question: str) -> "Future[str]":
+        return self._thread.submit(self._answer, question)
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        ours = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "analysis.report.drawing"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+            process_group=0,  # Ctrl-C is for this process, at whose end the other one ends
+        )
+        atexit.register(_end, process)
+        return process
+
+    def _answer(self, question: str) -> str:
+        process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            _write(process.stdin, json.dumps(specification, default=_values))
+            _write(process.stdin, question)
             answer = _read(process.stdout)
-            if answer is None:
-                raise RuntimeError(f"the process that draws charts ended: {process.wait()}")
-        except (
-            BaseException
-        ):  # also on an interrupt: the next answer would be that to this question
-            _process.cache_clear()
+        except BrokenPipeError:
+            answer = None
+        if answer is None:
             _end(process)
-            raise
-    if answer.startswith(FAILED):
-        raise ValueError(answer.removeprefix(FAILED))
-    return answer.removeprefix(DRAWN)
-
-
-@cache
-def _process(_owner: int) -> "subprocess.Popen[bytes]":
-    """The process that draws for the process of this number; a forked one has its own."""
-    ours = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "analysis.report.drawing"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-        process_group=0,  # Ctrl-C is for this process, at whose end the other one ends
-    )
-    atexit.register(_end, process)
-    return process
+            self._process = self._started()  # for the next question
+            raise RuntimeError(f"the process that draws charts ended: {process.returncode}")
+        if answer.startswith(FAILED):
+            raise ValueError(answer.removeprefix(FAILED))
+        return answer.removeprefix(DRAWN)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

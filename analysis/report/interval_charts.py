@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.report.charts import WIDTH, log_marks, of_rows, svg
+from analysis.report.drawing import Drawing
 
 COLOURS = (
     *("var(--level-1)", "var(--level-5)", "var(--level-2)", "var(--layer-websocket)"),
@@ -26,7 +27,7 @@ WIDE_RANGE = 30  # from here on values are drawn on a logarithmic axis
 
 def dots(
     points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
-) -> str:
+) -> Drawing:
     """Categories (`at`) side by side, one panel beside the other; each series (`way`) has its own colour and shape."""
     import altair as alt
 
@@ -62,7 +63,7 @@ def lines(
     doubling: bool = False,
     with_zero: bool = False,
     shares: bool = False,
-) -> str:
+) -> Drawing:
     """Numbers (`at`) along the axis; `doubling`: on a logarithmic axis of base 2.
 
     `with_zero`: values on an axis that is logarithmic from 1 on and includes 0.
@@ -101,7 +102,7 @@ def lines(
 
 def bars(
     points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
-) -> str:
+) -> Drawing:
     """Numbers (`at`) along the axis, series side by side; heights on an axis that includes 0."""
     import altair as alt
 
@@ -117,7 +118,7 @@ def bars(
     return _panels(drawn, rows, panels, name, label)
 
 
-def apart(points: Sequence[Point], panels: Mapping[str, str], name: str, label: str) -> str:
+def apart(points: Sequence[Point], panels: Mapping[str, str], name: str, label: str) -> Drawing:
     """Lines in panels that share only the series: each panel has its own axes; `panels` names the lower one."""
     import altair as alt
 
@@ -149,7 +150,7 @@ def goals(
     axes: tuple[str, str],
     name: str,
     label: str,
-) -> str:
+) -> Drawing:
     """Ratios in panels, each with a dashed limit."""
     import altair as alt
 
@@ -252,7 +253,7 @@ def _values_with_zero(rows: Sequence[Point], what: str) -> Any:
 
 def _panels(
     drawn: Sequence[Any], rows: list[dict[str, Any]], panels: Sequence[str], name: str, label: str
-) -> str:
+) -> Drawing:
     import altair as alt
 
     shown = [panel for panel in panels if any(row["panel"] == panel for row in rows)]

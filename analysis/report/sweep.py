@@ -13,12 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from markupsafe import Markup
 
 from analysis.inputs.results import read_summary
 from analysis.inputs.run_folder import Run
 from analysis.metrics.percentiles import NOT_WITHIN, SHARES
 from analysis.report import interval_charts, pages
+from analysis.report.drawing import Drawing
 from analysis.stats.bootstrap import LOST, STATISTICS
 from analysis.stats.comparison import WHOLE, figures, side
 from analysis.stats.trials import levels_of
@@ -215,7 +215,7 @@ def render(result: Mapping[str, Any]) -> str:
         fixed=fixed,
         levels=_levels(result["points"]),
         beyond=_beyond(result["points"]),
-        drawings={name: Markup(chart) for name, chart in drawings(result).items()},
+        drawings=drawings(result),
     )
 
 
@@ -233,7 +233,7 @@ def _beyond(points: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def drawings(result: Mapping[str, Any]) -> dict[str, str]:
+def drawings(result: Mapping[str, Any]) -> dict[str, Drawing]:
     """Charts by title: delays and losses over the swept values, with intervals over trials."""
     varied = [axis for axis in result["axes"] if len(axis["values"]) > 1]
     if not varied or not result["points"]:

@@ -10,6 +10,7 @@ from analysis.papers.methods import METHODS, OF_WAY, PATTERN, by_pattern, nodes_
 from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,7 @@ Cell = Mapping[str, Any]
 OF_TOPICS = {"path": "hops, mean", "forwards": "messages for one publication"}
 
 
-def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+def drawings(figures: Iterable[Figure]) -> dict[str, Drawing]:
     """The chart of each figure that has one, by its name."""
     drawn = {}
     for figure in figures:
@@ -39,7 +40,7 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
     return drawn
 
 
-def _load(cells: Sequence[Cell], name: str, label: str) -> str:
+def _load(cells: Sequence[Cell], name: str, label: str) -> Drawing:
     points = [
         {
             "way": value,

@@ -9,6 +9,7 @@ from analysis.papers.methods import METHODS
 from analysis.papers.reproduction import NOT_MEASURED, check
 from analysis.papers.tables import means, path_of, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +118,7 @@ def _lost(totals: Sequence[Row], method: str) -> dict[str, Any]:
     return check(name, not lost, f"{lost:,.0f} of {expected:,.0f} deliveries")
 
 
-def drawing(cells: Sequence[Row], label: str) -> str:
+def drawing(cells: Sequence[Row], label: str) -> Drawing:
     """Publications and control messages; a panel for each number of publishers."""
     shown = [(kind, method) for kind in KINDS[:2] for method in STATEMENT]
     points = [

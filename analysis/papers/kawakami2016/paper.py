@@ -15,6 +15,7 @@ from analysis.papers.methods import points
 from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,10 +28,10 @@ Figure = Mapping[str, Any]
 ONLY_PANEL = ""
 
 
-def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+def drawings(figures: Iterable[Figure]) -> dict[str, Drawing]:
     """The chart of each figure, by its name."""
     known = {figure.name: figure for figure in FIGURES}
-    drawn: dict[str, str] = {}
+    drawn: dict[str, Drawing] = {}
     for figure in figures:
         name, label = figure["figure"], figure["title"]
         if name in waiting.FIGURES:

@@ -18,6 +18,7 @@ from analysis.papers.kawakami2016.real_labs import read_labs
 from analysis.papers.reproduction import NOT_MEASURED, check
 from analysis.papers.tables import means, path_of, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -171,7 +172,7 @@ def _kept_up(run: Row) -> bool:
     return machine is None or bool(machine["ok"])
 
 
-def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, str]:
+def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, Drawing]:
     """The chart of a figure, by its name; empty if nothing was measured."""
     _, values = FIGURES[name]
     shown = {value: MEASURED[value] for value in values if MEASURED[value]}

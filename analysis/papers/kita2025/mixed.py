@@ -9,6 +9,7 @@ from analysis.papers.methods import METHODS, points
 from analysis.papers.reproduction import all_hold
 from analysis.papers.tables import means, path_of, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def way(cell: Row) -> str:
     return f"{METHODS[cell['method']]}, {'urgent' if _urgent(cell) else 'routine'}"
 
 
-def drawing(cells: Sequence[Row], label: str) -> str:
+def drawing(cells: Sequence[Row], label: str) -> Drawing:
     """Hops by number of subscribers."""
     found = points(
         cells,

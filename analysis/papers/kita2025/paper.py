@@ -31,6 +31,7 @@ from analysis.papers.methods import (
 from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,7 @@ OURS_PANELS = {
 }
 
 
-def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+def drawings(figures: Iterable[Figure]) -> dict[str, Drawing]:
     """The chart of each figure, by its name."""
     return {
         figure["figure"]: drawn
@@ -58,7 +59,7 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
     }
 
 
-def _draw(name: str, label: str, cells: Sequence[Cell]) -> str | None:
+def _draw(name: str, label: str, cells: Sequence[Cell]) -> Drawing | None:
     if name == mixed.NAME:
         return mixed.drawing(cells, label)
     if name.startswith("tables-"):
@@ -102,7 +103,7 @@ def _most_urgent(cell: Cell) -> bool:
     return cell["method"] not in PRIORITISED or bool(cell["priority"] == HIGHEST)
 
 
-def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
+def _ours(name: str, label: str, cells: Sequence[Cell]) -> Drawing | None:
     """Only large topics, to which the goal applies."""
     large = [cell for cell in cells if cell["pattern"] in LARGE]
     order = titles(large)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from analysis.papers.lee2016.cells import Sheet
 from analysis.report import pages
 from analysis.report.charts import delay_axis, of_rows, svg
+from analysis.report.drawing import Drawing
 
 # The figures as charts. Series differ by colour and by dash or shape.
 
@@ -55,7 +56,7 @@ def scatter(
     titles: Mapping[str, str],
     name: str,
     label: str,
-) -> str:
+) -> Drawing:
     """Each urgent message by rate, with bounds as lines. `points`: series, rate, delay_s; `curve` the same."""
     import altair as alt
 
@@ -91,7 +92,7 @@ def scatter(
 
 def shares(
     delays: Mapping[str, Sequence[float | None]], titles: Mapping[str, str], name: str, label: str
-) -> str:
+) -> Drawing:
     """Share of urgent messages that arrived within a time, for each series; None has not arrived."""
     import altair as alt
 
@@ -116,7 +117,7 @@ def shares(
 
 def by_rate(
     rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str], what: str, name: str, label: str
-) -> str:
+) -> Drawing:
     """One line for each series. `rows`: series, rate, value."""
     import altair as alt
 

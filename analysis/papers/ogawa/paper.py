@@ -18,6 +18,7 @@ from analysis.papers.ogawa.figures import (
 from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
+from analysis.report.drawing import Drawing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,9 +33,9 @@ WAYS = {BEFORE: "before levelling", AFTER: "after"}
 EFFECTS = {"largest": "largest load", "fairness": "fairness (Jain's index)", "moves": "moves"}
 
 
-def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+def drawings(figures: Iterable[Figure]) -> dict[str, Drawing]:
     """The chart of each figure that has one, by its name."""
-    drawers: Mapping[str, Callable[[Sequence[Cell], str], str]] = {
+    drawers: Mapping[str, Callable[[Sequence[Cell], str], Drawing]] = {
         "load": _load,
         "histogram": _histogram,
         "rounds": _rounds,
@@ -48,7 +49,7 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
     }
 
 
-def _load(cells: Sequence[Cell], label: str) -> str:
+def _load(cells: Sequence[Cell], label: str) -> Drawing:
     points = [
         _point(cell, "load", WAYS[cell["when"]], cell["from_node"], GIVE[cell["give"]])
         for cell in sorted(cells, key=lambda cell: list(WAYS).index(cell["when"]))
@@ -57,7 +58,7 @@ def _load(cells: Sequence[Cell], label: str) -> str:
     return interval_charts.lines(points, list(GIVE.values()), axes, "load", label, with_zero=True)
 
 
-def _histogram(cells: Sequence[Cell], label: str) -> str:
+def _histogram(cells: Sequence[Cell], label: str) -> Drawing:
     points = [
         _point(cell, "nodes_in", WAYS[cell["when"]], cell["from_load"], GIVE[cell["give"]])
         for cell in sorted(cells, key=lambda cell: list(WAYS).index(cell["when"]))
@@ -66,7 +67,7 @@ def _histogram(cells: Sequence[Cell], label: str) -> str:
     return interval_charts.bars(points, list(GIVE.values()), axes, "histogram", label)
 
 
-def _rounds(cells: Sequence[Cell], label: str) -> str:
+def _rounds(cells: Sequence[Cell], label: str) -> Drawing:
     return interval_charts.apart(
         [
             _point(cell, value, GIVE[cell["give"]], cell["round"], panel)
@@ -79,7 +80,7 @@ def _rounds(cells: Sequence[Cell], label: str) -> str:
     )
 
 
-def _e(cells: Sequence[Cell], label: str) -> str:
+def _e(cells: Sequence[Cell], label: str) -> Drawing:
     """Largest load and fairness, for each of the two things that e may be."""
     panels = {
         (value, kind): f"{value_title}, {kind_title}"
@@ -99,7 +100,7 @@ def _e(cells: Sequence[Cell], label: str) -> str:
     )
 
 
-def _k(cells: Sequence[Cell], label: str) -> str:
+def _k(cells: Sequence[Cell], label: str) -> Drawing:
     return interval_charts.apart(
         [
             _point(cell, value, "after levelling", cell["k"], panel)

@@ -4,13 +4,13 @@ import math
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from analysis.captures.clock import Clock
 from analysis.formatting import NARROW, natural, plain, seconds_with_error
 from analysis.inputs.clocks import WHEN, read_clocks
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import WIDTH, of_rows, svg
+from analysis.report.drawing import Drawing
 
 # One panel for each clock: offset, error band and measurements with bars; readable without colour.
 
@@ -21,7 +21,7 @@ Panel = tuple[
 ]  # node, offset over time, measurements
 
 
-def draw(panels: list[Panel], edges: list[float], label: str) -> str:
+def draw(panels: list[Panel], edges: list[float], label: str) -> Drawing:
     """Rows: at_s, offset_ms, low_ms, high_ms. `edges`: begin and end of the scenario, in seconds."""
     import altair as alt
 
@@ -84,7 +84,7 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | N
         "sentence": sentence(known),
         "rate_ppm": summary["clocks"]["rate_ppm"],
         "rows": [row(node, known[node]) for node in names],
-        "chart": Markup(draw(panels, edges, LABEL)) if panels else None,
+        "chart": draw(panels, edges, LABEL) if panels else None,
         "left_out": len(names) - len(shown),
     }
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from analysis.formatting import NARROW, seconds, seconds_with_error
 from analysis.metrics import clock_errors
@@ -21,6 +20,7 @@ from analysis.report.charts import (
     svg,
     wide,
 )
+from analysis.report.drawing import Drawing
 from analysis.report.sections.headline import delay_with_error
 from nodes.protocol.wire import LEVEL_NAMES
 
@@ -103,7 +103,8 @@ def time_rows(
         of_level = deliveries.filter(pc.field("priority") == level)
         arrived = of_level.filter(pc.field("delay_s").is_valid())
         ranked = arrived.sort_by([("delay_s", "descending")])
-        came += _points(ranked.take(_slowest_and_spread(ranked.num_rows)), start_ns)
+        shown = pa.array(_slowest_and_spread(ranked.num_rows), pa.int64())
+        came += _points(ranked.take(shown), start_ns)
         lost += _points(of_level.filter(pc.field("delay_s").is_null()), start_ns)
     return came, lost[:MOST_POINTS]
 
@@ -170,7 +171,7 @@ BESIDE: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}  # a name be
 
 def delay_shares(
     rows: list[dict[str, Any]], label: str, bars: list[dict[str, Any]] | None = None
-) -> str:
+) -> Drawing:
     """Share of the expected deliveries that arrived within a time. `rows`: level, delay_s, share.
 
     `bars`: level, share, low_s, high_s: error bars of single points.
@@ -201,7 +202,7 @@ def delay_shares(
     return svg(alt.layer(*drawn), "shares", label)
 
 
-def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
+def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> Drawing:
     """Each delivery at its publish time. `rows`: level, at_s, delay_s; `lost`: level, at_s, drawn along the top."""
     import altair as alt
 
@@ -281,14 +282,14 @@ def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> An
     )
 
 
-def shares_chart(deliveries: Any, summary: dict[str, Any]) -> Markup | None:
+def shares_chart(deliveries: Any, summary: dict[str, Any]) -> Drawing | None:
     rows = share_rows(deliveries)
     label = "Share of expected deliveries that had arrived, over the delay, by level"
     bars = share_bars(summary)
-    return Markup(delay_shares(rows, label, bars)) if rows else None
+    return delay_shares(rows, label, bars) if rows else None
 
 
-def times_chart(deliveries: Any, start_ns: int) -> Markup | None:
+def times_chart(deliveries: Any, start_ns: int) -> Drawing | None:
     came, lost = time_rows(deliveries, start_ns)
     label = "Delay of each delivery over its publish time, by level"
-    return Markup(delay_over_time(came, lost, label)) if came else None
+    return delay_over_time(came, lost, label) if came else None

@@ -4,10 +4,9 @@ import json
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
-
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import DASHES, LEVELS, SMALL_HEIGHT, WIDTH, of_rows, svg
+from analysis.report.drawing import Drawing
 
 # The chart: rain, index and levels over the scenario's own time, one below the other.
 
@@ -24,7 +23,7 @@ def draw(
     failures: list[float],
     texts: dict[str, Any],
     label: str,
-) -> str:
+) -> Drawing:
     """`curves`: at, rain and index, each with most, median and least; `levels`: at, level, sites; `failures`: times.
 
     `texts`: titles, the end of time and the threshold; times in the unit that the axis names.
@@ -157,7 +156,7 @@ def view(run: Run) -> dict[str, Any] | None:
         "site": hazard["site"],
         "sentence": sentence(hazard, unit_s, unit),
         "speed": hazard["speed"],
-        "chart": Markup(_chart(hazard, unit_s, unit)),
+        "chart": _chart(hazard, unit_s, unit),
         "failures": failures[:MOST_SHOWN],
         "more_failures": failures[MOST_SHOWN:],
         "index": hazard["index"],
@@ -191,7 +190,7 @@ def level_rows(hazard: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(hazard: dict[str, Any], unit_s: float, unit: str) -> str:
+def _chart(hazard: dict[str, Any], unit_s: float, unit: str) -> Drawing:
     curves = [
         {"at": row["at_s"] / unit_s, "rain": row["rain_mm_h"], "index": row["index"]}
         for row in hazard["curves"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from analysis import formatting
 from analysis.formatting import seconds
@@ -15,6 +14,7 @@ from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors
 from analysis.report.charts import HOVER, TIME_LABEL, WIDTH, of_rows, svg
+from analysis.report.drawing import Drawing
 
 # The chart: a bar for each stage of a hop; stages differ by height and filling, so colour is not needed.
 
@@ -39,7 +39,7 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(panels: Sequence[tuple[str, list[dict[str, Any]]]], label: str) -> str:
+def draw(panels: Sequence[tuple[str, list[dict[str, Any]]]], label: str) -> Drawing:
     """Panels with a title and rows: hop, stage, begin_s, end_s; each has its own axis."""
     import altair as alt
 
@@ -116,7 +116,7 @@ def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
     drawn = [(name, rows) for name, rows in panels if rows]
     return {
         "level": str(picked[0][1]["priority"]),
-        "chart": Markup(draw(drawn, label)) if drawn else None,
+        "chart": draw(drawn, label) if drawn else None,
         "rows": [row for journey in journeys for row in cause_rows(journey)],
         "path": journeys[0].delivery["path"],
         "receiver": journeys[0].delivery["receiver"],

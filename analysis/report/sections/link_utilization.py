@@ -4,12 +4,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from markupsafe import Markup
 
 from analysis.formatting import natural, percent
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import HOVER, WIDTH, of_rows, svg
+from analysis.report.drawing import Drawing
 
 # The heat map: the opacity is the utilization; a dot marks full cells, and each row has its peak in numbers.
 
@@ -18,7 +18,7 @@ ROW = 17  # pixels of a link
 NAMES, PEAKS = 150, 70  # pixels for names and for peaks
 
 
-def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label: str) -> str:
+def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label: str) -> Drawing:
     """`rows`: line (link and direction), from_s, to_s, share, in order; `peaks`: of each line."""
     import altair as alt
 
@@ -94,7 +94,7 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
         for cell in cells
     ]
     return {
-        "chart": Markup(draw(rows, peaks, FULL, label)),
+        "chart": draw(rows, peaks, FULL, label),
         "left_out": left_out,
         "stretch_s": units * unit_s,
         "joined": units,

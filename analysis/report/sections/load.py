@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import stacked_bars
+from analysis.report.drawing import Drawing
 
 
-def load_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+def load_chart(rows: Sequence[dict[str, Any]], label: str) -> Drawing:
     """Messages that each node received and sent. `rows`: node, direction, messages; nodes in the order of the rows."""
     tones = {"received": "var(--layer-websocket)", "sent": "var(--layer-payload)"}
     title = "messages"
@@ -56,7 +55,7 @@ def _unit(unit_s: float) -> str:
     return "second" if unit_s == 1 else f"{unit_s:g} s"
 
 
-def chart(rows: list[dict[str, Any]]) -> Markup:
+def chart(rows: list[dict[str, Any]]) -> Drawing:
     """A chart with the busiest node first."""
     bars = [
         {"node": row["name"], "direction": direction, "messages": row[direction]}
@@ -64,4 +63,4 @@ def chart(rows: list[dict[str, Any]]) -> Markup:
         for direction in ("received", "sent")
     ]
     label = "Messages that each node received and sent"
-    return Markup(load_chart(bars, label))
+    return load_chart(bars, label)

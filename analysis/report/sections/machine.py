@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from markupsafe import Markup
-
 from analysis.formatting import NARROW, percent, seconds
 from analysis.inputs import calibration
 from analysis.inputs.machine import SHORTEST_S, Row, read_rows
@@ -18,11 +16,12 @@ from analysis.report.charts import (
     of_rows,
     svg,
 )
+from analysis.report.drawing import Drawing
 
 
 def machine(
     rows: list[dict[str, Any]], played_s: float | None, limits: dict[str, float], label: str
-) -> str:
+) -> Drawing:
     """The machine over time. `rows`: at_s, cpu_used, delay_s; `limits` of these two; the scenario is shaded."""
     import altair as alt
 
@@ -115,11 +114,11 @@ def chart_rows(rows: tuple[Row, ...], start_ns: int) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(run: Run, rows: tuple[Row, ...], start_ns: int, known: dict[str, Any]) -> Markup | None:
+def _chart(run: Run, rows: tuple[Row, ...], start_ns: int, known: dict[str, Any]) -> Drawing | None:
     points = chart_rows(rows, start_ns)
     if not points:
         return None
     play = run.manifest.get("play")
     played_s = (int(play["end_ns"]) - start_ns) / 1e9 if play else None
     limits = {"cpu_used": 1 - LEAST_IDLE, "delay_s": known["wakeup_limit_s"]}
-    return Markup(machine(points, played_s, limits, LABEL))
+    return machine(points, played_s, limits, LABEL)

@@ -4,14 +4,14 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
 
 from analysis.formatting import size
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import HOVER, of_rows, svg
+from analysis.report.drawing import Drawing
 
 
-def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:
+def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> Drawing:
     """Bytes by layer. `rows`: where, name, place, share, middle, text; `order`: layer, name."""
     import altair as alt
 
@@ -106,9 +106,9 @@ def layer_totals(rows: list[dict[str, Any]]) -> list[tuple[str, str, int, float]
     ]
 
 
-def layers_chart(rows: list[dict[str, Any]]) -> Markup | None:
+def layers_chart(rows: list[dict[str, Any]]) -> Drawing | None:
     shown = [row for row in rows if row["share"] > 0]
     present = {row["layer"] for row in shown}
     order = {layer: name for layer, name in LAYERS.items() if layer in present}
     label = "Share of the bytes by layer, for each kind of node and direction"
-    return Markup(layer_bars(shown, order, label)) if shown else None
+    return layer_bars(shown, order, label) if shown else None

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from analysis.formatting import NARROW, percent, seconds, size
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import LETTERS, LEVELS, of_rows, stacked_bars, svg
+from analysis.report.drawing import Drawing
 
 # Charts: copies and control traffic by broker, and path lengths.
 
@@ -31,7 +30,7 @@ KINDS = {
 }
 
 
-def copies_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+def copies_chart(rows: Sequence[dict[str, Any]], label: str) -> Drawing:
     """Copies of publications that each broker sent. `rows`: node, level, copies; brokers in the order of the rows."""
     levels = [level for level in LEVELS if any(row["level"] == level for row in rows)]
     tones = [f"var(--level-{level})" for level in levels]
@@ -40,7 +39,7 @@ def copies_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
     )
 
 
-def control_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+def control_chart(rows: Sequence[dict[str, Any]], label: str) -> Drawing:
     """Control traffic that each broker sent. `rows`: node, kind, bytes_per_s."""
     kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
     tones = [f"var(--layer-{KINDS[kind]})" for kind in kinds]
@@ -48,7 +47,7 @@ def control_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
     return stacked_bars(rows, "bytes_per_s", title, "kind", kinds, tones, label)
 
 
-def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> Drawing:
     """Path lengths. `rows`: level, hops, share of the level's deliveries."""
     import altair as alt
 
@@ -140,7 +139,7 @@ def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
     }
 
 
-def _copies_chart(run: Run, names: list[str]) -> Markup | None:
+def _copies_chart(run: Run, names: list[str]) -> Drawing | None:
     rows = [
         {"node": row["node"], "level": str(row["priority"]), "copies": row["copies"]}
         for row in table(run, "forwards").to_pylist()
@@ -148,10 +147,10 @@ def _copies_chart(run: Run, names: list[str]) -> Markup | None:
     ]
     rows.sort(key=lambda row: names.index(row["node"]))
     label = "Copies of publications that each broker sent, by level"
-    return Markup(copies_chart(rows, label)) if rows else None
+    return copies_chart(rows, label) if rows else None
 
 
-def _control_chart(run: Run, names: list[str]) -> Markup | None:
+def _control_chart(run: Run, names: list[str]) -> Drawing | None:
     sums: Counter[tuple[str, str]] = Counter()
     for row in table(run, "control").to_pylist():
         if row["node"] in names and row["direction"] == "up":
@@ -161,14 +160,14 @@ def _control_chart(run: Run, names: list[str]) -> Markup | None:
     ]
     rows.sort(key=lambda row: names.index(row["node"]))
     label = "Bytes per second that each broker sent besides publications, by kind"
-    return Markup(control_chart(rows, label)) if rows else None
+    return control_chart(rows, label) if rows else None
 
 
-def _hops_chart(paths: dict[str, Any]) -> Markup | None:
+def _hops_chart(paths: dict[str, Any]) -> Drawing | None:
     rows = [
         {"level": level, "hops": int(hops), "share": count / sum(measured["hops"].values())}
         for level, measured in paths.items()
         for hops, count in measured["hops"].items()
     ]
     label = "How many hops deliveries took, by level"
-    return Markup(hops_chart(rows, label)) if rows else None
+    return hops_chart(rows, label) if rows else None

@@ -20,7 +20,7 @@ pytest_plugins = ("support.needs",)
     "pytest.ini": """
 [pytest]
 markers =
-    docker: needs an engine
+    ansible: runs playbooks
     spark: starts Spark
 """,
     "test_some.py": """
@@ -33,11 +33,11 @@ def test_that_passes(): pass
 def test_that_fails(): assert False
 
 @pytest.fixture
-def engine(): pytest.skip("no engine")
+def board(): pytest.skip("no board")
 
-@pytest.mark.docker
+@pytest.mark.ansible
 @pytest.mark.parametrize("each", [1, 2])
-def test_that_cannot_run(engine, each): pass
+def test_that_cannot_run(board, each): pass
 """,
 }
 
@@ -64,7 +64,7 @@ def test_the_last_line_names_the_command_that_installs_what_is_missing(
     done = run_pytest(tmp_path, *options)
     assert "1 failed, 1 passed, 2 skipped" in done.stdout
     assert done.stdout.splitlines()[-1] == (
-        "2 tests were skipped (2 for: no engine). `make test-tools` installs all that they need."
+        "2 tests were skipped (2 for: no board). `make test-tools` installs all that they need."
     )
 
 

@@ -255,8 +255,8 @@ def points(*delays):
 def test_charts_have_a_place_for_delays_that_clocks_made_negative(delays):
     rows = points(*delays)
     for drawn in (
-        delay_over_time(rows, [], "times"),
-        delay_shares(rows, "shares", rows),
+        str(delay_over_time(rows, [], "times")),
+        str(delay_shares(rows, "shares", rows)),
     ):
         assert "NaN" not in drawn
         assert "Infinity" not in drawn

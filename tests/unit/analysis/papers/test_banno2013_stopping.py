@@ -96,7 +96,7 @@ def test_the_figure_has_a_cell_for_each_moment_and_a_chart_with_a_place_for_0() 
     assert len(found["cells"]) == 2 * 2 * 140
     scribe = next(cell for cell in found["cells"] if cell["method"] == "scribe")
     assert scribe["ours"]["control"] is None
-    text = drawings([found])["stopping"]
+    text = str(drawings([found])["stopping"])
     assert text.count("<svg") == 1
     assert "SG-TBPS: stop, go and the like" in text
     assert "Scribe: joins, leaves, renewals" in text

@@ -89,7 +89,7 @@ def test_cells_are_sorted_by_lab_and_waiting_time_and_each_figure_has_a_chart() 
     ]
     drawn = drawings(found)
     assert drawn.keys() == waiting.FIGURES.keys()
-    for text in drawn.values():
+    for text in map(str, drawn.values()):
         assert all(way in text for way in ("real lines", "same seed", "3 seeds"))
 
 
@@ -97,7 +97,7 @@ def test_with_one_seed_the_twins_are_all_that_is_simulated() -> None:
     once = [row for row in kawakami_waited().rows if row["lab"] != "simulated"]
     alike = [{**row, "lab": "simulated"} for row in once if row["lab"] == "twin"]
     drawn = drawings(waiting.figures(Waited([*once, *alike])))
-    assert all("same seed" in text and "seeds" not in text for text in drawn.values())
+    assert all("same seed" in text and "seeds" not in text for text in map(str, drawn.values()))
 
 
 def test_a_lab_is_measured_by_its_own_readings_in_the_time_that_counts() -> None:

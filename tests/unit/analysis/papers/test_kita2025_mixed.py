@@ -65,6 +65,6 @@ def test_the_figure_says_that_it_is_ours_and_has_a_chart() -> None:
     assert json.loads(json.dumps(found)) == found
     assert "not in the thesis" in found["title"]
     assert {cell["paper"] for cell in found["cells"]} == {None}
-    text = drawings([found])["mixed"]
+    text = str(drawings([found])["mixed"])
     assert text.count("<svg") == 1
     assert "PATM-TBPS, urgent" in text

@@ -18,7 +18,7 @@ NODES = [
 
 @pytest.mark.parametrize(
     "chart",
-    [delay_shares(ROWS, "label"), str(topology_map.draw(NODES, topology_map.star(NODES)))],
+    [str(delay_shares(ROWS, "label")), str(topology_map.draw(NODES, topology_map.star(NODES)))],
     ids=["chart", "drawing"],
 )
 def test_a_figure_stands_alone_at_the_width_of_a_text(chart):

@@ -120,7 +120,7 @@ def test_a_hop_without_captures_is_left_out_of_the_bars_and_a_dash_in_the_table(
 
 def test_stages_differ_by_height_and_each_hop_says_how_long_it_took():
     found = journey(*HOPS)
-    text = journeys.draw([("the slowest", journeys.bars(found))], "label")
+    text = str(journeys.draw([("the slowest", journeys.bars(found))], "label"))
     labels = [label.replace("\u00a0", " ") for label in re.findall(r">([^<>]+)<", text)]
     assert {"the slowest", "400 ms", "600 ms", "1. sensor → broker"} <= set(labels)
     assert len({style["height"] for style in journeys.STYLES.values()}) == 3

@@ -68,7 +68,7 @@ def test_full_cells_have_a_dot_and_each_link_its_peak_in_numbers():
         {"line": "a up", "from_s": 0, "to_s": 1, "share": 1.04},
         {"line": "b up", "from_s": 0, "to_s": 1, "share": 0.25},
     ]
-    text = link_utilization.draw(rows, {"a up": 1.04, "b up": 0.25}, 0.9, "label").replace(
+    text = str(link_utilization.draw(rows, {"a up": 1.04, "b up": 0.25}, 0.9, "label")).replace(
         "\u00a0", " "
     )
     assert ">104 %<" in text

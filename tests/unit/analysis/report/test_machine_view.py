@@ -71,7 +71,7 @@ def test_rows_too_short_to_judge_are_not_drawn(rows_of):
 def test_the_chart_has_both_curves_their_limits_and_the_scenario_shaded(rows_of, played_s, shades):
     points = chart_rows(rows_of(quiet()), PLAYED_NS)
     limits = {"cpu_used": 0.9, "delay_s": 0.02}
-    text = machine(points, played_s, limits, "busy")
+    text = str(machine(points, played_s, limits, "busy"))
     assert text.startswith('<svg role="img" aria-label="busy"')
     assert "processors in use" in text
     assert "latest wake-up" in text

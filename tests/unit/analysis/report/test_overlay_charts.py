@@ -39,6 +39,6 @@ def test_each_part_of_a_bar_is_labelled_in_its_middle_where_the_label_fits(
 @pytest.mark.parametrize("levels", [["5"], ["5", "1"]])
 def test_bars_of_hops_have_their_level_above_them(levels: list[str]) -> None:
     rows = [{"level": level, "hops": hops, "share": 0.5} for level in levels for hops in (2, 3)]
-    texts = re.findall(r">([^<>]+)</text>", overlay.hops_chart(rows, "label"))
+    texts = re.findall(r">([^<>]+)</text>", str(overlay.hops_chart(rows, "label")))
     for level in levels:
         assert texts.count(level) == 2 + 1  # above each bar, and in the legend

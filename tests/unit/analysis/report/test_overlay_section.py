@@ -96,15 +96,15 @@ def test_bars_stand_in_the_order_of_the_rows_with_the_pages_colours():
     rows = [
         {"node": node, "level": level, "copies": 3} for node in ("late", "early") for level in "51"
     ]
-    text = overlay.copies_chart(rows, "copies")
+    text = str(overlay.copies_chart(rows, "copies"))
     assert text.index(">late<") < text.index(">early<")
     assert "var(--level-5)" in text
     assert "var(--level-3)" not in text
     kinds = [{"node": "a", "kind": kind, "bytes_per_s": 1.0} for kind in overlay.KINDS]
-    drawn = overlay.control_chart(kinds, "control")
+    drawn = str(overlay.control_chart(kinds, "control"))
     assert all(f">{kind}<" in drawn for kind in overlay.KINDS)
     shares = [{"level": "5", "hops": hops, "share": 0.5} for hops in (2, 4)]
-    assert 'aria-label="hops"' in overlay.hops_chart(shares, "hops")
+    assert 'aria-label="hops"' in str(overlay.hops_chart(shares, "hops"))
 
 
 def test_every_kind_of_control_message_has_a_tone():

@@ -151,7 +151,7 @@ def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
         {"level": "5", "delay_s": 0.1, "share": 0.5},
         {"level": "1", "delay_s": 30.0, "share": 1.0},
     ]
-    text = delay_shares(rows, 'a "quoted" <label>')
+    text = str(delay_shares(rows, 'a "quoted" <label>'))
     assert text.startswith('<svg role="img" aria-label="a &quot;quoted&quot; &lt;label>"')
     assert "var(--level-5)" in text
     assert "stroke-dasharray" in text
@@ -178,7 +178,7 @@ def test_a_wide_range_of_delays_is_labelled_from_end_to_end():
     rows = [
         {"level": "5", "delay_s": delay, "share": delay / 9} for delay in (0.15, 0.4, 2.5, 8.986)
     ]
-    text = delay_shares(rows, "label")
+    text = str(delay_shares(rows, "label"))
     labels = [
         label for label in re.findall(r">([^<>]+)<", text) if re.fullmatch(r"[\d.]+ m?s", label)
     ]
