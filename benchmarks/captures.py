@@ -1,6 +1,7 @@
 """Packets to Parquet, twelve header fields each: Spark's tasks with our parser beside tshark, scapy and it alone.
 
-Twice in Spark: as `testbed packets` does it, where each task writes what it reads; and as a table that Spark writes.
+Three times in Spark: as `testbed packets` does it, where each task writes what it reads; as a table whose fields all
+get to Spark's own operators; and as a table that Spark writes.
 
 `python -m benchmarks.captures [--packets N] [--rounds N] [--json] [--check]`. See docs/benchmarks.md.
 """
@@ -29,16 +30,20 @@ from testbed.errors import TestbedError
 LIMITS = {
     "of tshark": 1 / 20,  # seconds / tshark's; Spark runs already
     "of tshark, as a table": 1 / 30,
+    "of tshark, as a table to Parquet": 1 / 20,
     "of scapy": 1 / 100,
     "of scapy, as a table": 1 / 100,
+    "of scapy, as a table to Parquet": 1 / 100,
     "of tshark, start included": 1 / 5,  # Java and Spark are started, and the first job is slower
     "of tshark, start included, as a table": 1 / 5,
+    "of tshark, start included, as a table to Parquet": 1 / 5,
     "of the bare parser": 3.0,  # the same fields to Parquet in a process a core
     "of the bare parser, as a table": 3.0,
+    "of the bare parser, as a table to Parquet": 3.0,
 }
 SCAPY_PACKETS = 20_000  # scapy reads no more than that: it would take a quarter of an hour
 COMPARED = 1_000  # packets whose fields must be tshark's
-OURS, TABLE = "Spark's tasks", "a table in Spark"
+OURS, TABLE, WRITTEN = "Spark's tasks", "a table in Spark", "a table to Parquet"
 BARE, TSHARK, SCAPY = "bare parser", "tshark", "scapy"
 Sessions = Callable[..., AbstractContextManager[Any]]
 
@@ -70,7 +75,8 @@ def measure(
     report.details["packets"] = packets
     report.details["bytes"] = capture.stat().st_size
     _read_by_others(capture, packets, rounds, report, folder)
-    for name, way, short in ((OURS, _by_tasks, True), (TABLE, _as_table, False)):
+    ways = ((OURS, _by_tasks, True), (TABLE, _as_table, False), (WRITTEN, _to_parquet, False))
+    for name, way, short in ways:
         began = time.monotonic()
         with sessions(short=short) as spark:
             register(spark)
@@ -81,8 +87,9 @@ def measure(
                 way(spark, capture, target)
                 took = time.monotonic() - began
                 report.took(name if number else f"{name}, first", took)
-                _must_agree(target, packets, folder / "tshark.txt")
-                shutil.rmtree(target)
+                if name != TABLE:  # which is that of WRITTEN
+                    _must_agree(target, packets, folder / "tshark.txt")
+                    shutil.rmtree(target)
     _compare(packets, report)
 
 
@@ -103,9 +110,16 @@ def _by_tasks(spark: Any, capture: Path, target: Path) -> None:
     write_parquet(spark, [str(capture)], target, tuple(FIELDS))
 
 
-def _as_table(spark: Any, capture: Path, target: Path) -> None:
-    frame = spark.read.format("pcap").option("columns", ",".join(FIELDS)).load(str(capture))
-    frame.write.parquet(str(target))
+def _table(spark: Any, capture: Path) -> Any:
+    return spark.read.format("pcap").option("columns", ",".join(FIELDS)).load(str(capture))
+
+
+def _as_table(spark: Any, capture: Path, _target: Path) -> None:
+    _table(spark, capture).write.format("noop").mode("overwrite").save()  # Spark's sink for that
+
+
+def _to_parquet(spark: Any, capture: Path, target: Path) -> None:
+    _table(spark, capture).write.parquet(str(target))
 
 
 def _must_agree(target: Path, packets: int, theirs: Path) -> None:
@@ -122,7 +136,8 @@ def _compare(packets: int, report: Report) -> None:
     few = min(packets, SCAPY_PACKETS)
     (scapy,) = report.seconds[f"{SCAPY}, {few:,} packets"]
     (tshark,) = report.seconds[TSHARK]
-    for name, way in ((OURS, ""), (TABLE, ", as a table")):
+    ways = ((OURS, ""), (TABLE, ", as a table"), (WRITTEN, ", as a table to Parquet"))
+    for name, way in ways:
         report.compare(f"of tshark{way}", name, TSHARK)
         report.compare(f"of the bare parser{way}", name, BARE)
         ours = median(report.seconds[name])

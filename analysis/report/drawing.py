@@ -4,8 +4,6 @@ The library that draws holds Python's lock while it loads and while it draws. A 
 one still does other things: `load()` starts it early, and `begin()` does not wait for the chart. It ends when its
 standard input does, so also if this process is killed.
 
-Each message on its pipes is its length (4 bytes) and its text. An answer begins with `=`, or with `!` if an error
-message follows.
 """
 
 import atexit
@@ -19,10 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-LENGTH_BYTES = 4
-DRAWN, FAILED = "=", "!"
+from analysis.report import drawer
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ class _Drawer:
         ours = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
         process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.report.drawing"],
+            [sys.executable, "-m", "analysis.report.drawer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -99,17 +96,17 @@ class _Drawer:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            _write(process.stdin, question)
-            answer = _read(process.stdout)
+            drawer.write(process.stdin, question)
+            answer = drawer.read(process.stdout)
         except BrokenPipeError:
             answer = None
         if answer is None:
             _end(process)
             self._process = self._started()  # for the next question
             raise RuntimeError(f"the process that draws charts ended: {process.returncode}")
-        if answer.startswith(FAILED):
-            raise ValueError(answer.removeprefix(FAILED))
-        return answer.removeprefix(DRAWN)
+        if answer.startswith(drawer.FAILED):
+            raise ValueError(answer.removeprefix(drawer.FAILED))
+        return answer.removeprefix(drawer.DRAWN)
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -119,35 +116,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         assert pipe is not None
         with suppress(BrokenPipeError):
             pipe.close()
-
-
-def _write(pipe: IO[bytes], text: str) -> None:
-    content = text.encode()
-    pipe.write(len(content).to_bytes(LENGTH_BYTES) + content)
-    pipe.flush()
-
-
-def _read(pipe: IO[bytes]) -> str | None:
-    """The next message; None if the pipe has ended."""
-    length = pipe.read(LENGTH_BYTES)
-    if len(length) < LENGTH_BYTES:
-        return None
-    content = pipe.read(int.from_bytes(length))
-    return content.decode() if len(content) == int.from_bytes(length) else None
-
-
-def main() -> None:
-    """Draw what standard input asks for, until it ends."""
-    import vl_convert
-
-    vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "point"})  # loads all
-    while (question := _read(sys.stdin.buffer)) is not None:
-        try:
-            answer = DRAWN + vl_convert.vegalite_to_svg(question)
-        except ValueError as error:
-            answer = f"{FAILED}{error}"
-        _write(sys.stdout.buffer, answer)
-
-
-if __name__ == "__main__":
-    main()

@@ -147,7 +147,6 @@ def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool
             java.start()
         if not no_report:
             drawing.load()
-            threading.Thread(target=_load_report).start()  # while this one waits for Spark
 
 
 def _load_report() -> None:
@@ -171,7 +170,8 @@ def analyze_and_show(
     terminal.if_interrupted = (
         f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
     )
-    summary = analyze_run(place, terminal.emit, measuring)
+    meanwhile = None if no_report else _load_report
+    summary = analyze_run(place, terminal.emit, measuring, meanwhile)
     report = None if no_report else str(write_run_report(place, terminal.emit))
     terminal.document({**summary, "report": report, **more()})
     tables = (*summary_tables(summary), *expectation_tables(summary))
@@ -206,16 +206,30 @@ def missing_deliveries(lost: int, expected: int) -> str:
     return f"{lost} of {expected} deliveries ({lost / expected * 100:.0f} %)"
 
 
-def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> dict[str, Any]:
-    """Measure a run; TestbedError if it cannot be."""
+def analyze_run(
+    place: RunPlace,
+    emit: Emit,
+    measuring: Measuring = AS_RUN,
+    meanwhile: Callable[[], None] | None = None,
+) -> dict[str, Any]:
+    """Measure a run; TestbedError if it cannot be. `meanwhile` is done beside it, when Spark has begun to work."""
     from analysis.errors import AnalysisError
+    from analysis.pipeline import STARTING
     from analysis.pipeline import analyze as measure_run
 
+    def on_progress(stage: str, done: int, total: int) -> None:
+        nonlocal meanwhile
+        if meanwhile is not None and stage != STARTING:
+            threading.Thread(target=meanwhile).start()
+            meanwhile = None
+        show(stage, done, total)
+
+    show = stages(emit)
     warn_if_up(place, emit)
     try:
         summary = measure_run(
             place.folder,
-            emit=stages(emit),
+            emit=on_progress,
             master=measuring.master or default_master(),
             java=measuring.java,
             deadlines=measuring.deadlines,

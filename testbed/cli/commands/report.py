@@ -45,11 +45,11 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write report.html of a run; analyses it first if that was not done yet."""
+    drawing.load()
     with Terminal(as_json, strict) as terminal:
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
         place = find_run(name)
-        drawing.load()
         if not read_json(place.folder / "summary.json"):
             analyze_run(place, terminal.emit)
         summary = judge_again(place)
