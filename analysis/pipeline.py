@@ -142,7 +142,7 @@ class _Measurement:
 
     def read_and_follow(self, context: "SparkContext", emit: Progress) -> dict[str, pa.Table]:
         """Write the large tables, and return the sums of all tasks."""
-        from py4j.protocol import Py4JJavaError
+        from py4j.protocol import Py4JJavaError, Py4JNetworkError
         from pyspark.errors import PySparkException
 
         buckets = max(context.defaultParallelism, int(size_of(self.run) // BUCKET_BYTES))
@@ -161,6 +161,11 @@ class _Measurement:
         with watched(context, (reading, FOLLOWING, FOLLOWING), emit):
             try:
                 return by_name(items.collect())
+            except (Py4JNetworkError, ConnectionError) as error:
+                raise AnalysisError(
+                    f"Spark ended while {self.run.name} was measured.",
+                    "Was it stopped, or is there too little memory? Otherwise try again.",
+                ) from error
             except (Py4JJavaError, PySparkException) as error:  # a task failed
                 raise AnalysisError(
                     f"{self.run.name} cannot be measured: {error_line(error)}.",

@@ -11,14 +11,18 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
+from analysis.errors import AnalysisError
 from analysis.report import drawer
 
 
@@ -68,23 +72,37 @@ class _Drawer:
     """The process that draws, and a thread that asks it, one question at a time."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "drawing")
-        self._process = self._started()
+        self._questions: SimpleQueue[tuple[str, Future[str]]] = SimpleQueue()
+        self._process: subprocess.Popen[bytes] | None = self._started()
+        # The end of this process does not wait for charts.
+        threading.Thread(target=self._ask, name="drawing", daemon=True).start()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
 
     def submit(self, question: str) -> "Future[str]":
-        return self._thread.submit(self._answer, question)
+        answer: Future[str] = Future()
+        self._questions.put((question, answer))
+        return answer
+
+    def _ask(self) -> None:
+        while True:
+            question, answer = self._questions.get()
+            try:
+                answer.set_result(self._answer(question))
+            except Exception as error:  # noqa: BLE001 - for the one who waits for the chart
+                answer.set_exception(error)
 
     def _started(self) -> "subprocess.Popen[bytes]":
         ours = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
+        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - until the next one
         process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.report.drawer"],
+            [sys.executable, "-P", "-m", "analysis.report.drawer"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._said,
             env={**os.environ, "PYTHONPATH": path},
             process_group=0,  # Ctrl-C is for this process, at whose end the other one ends
         )
@@ -92,7 +110,7 @@ class _Drawer:
         return process
 
     def _answer(self, question: str) -> str:
-        process = self._process
+        process = self._process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -102,8 +120,14 @@ class _Drawer:
             answer = None
         if answer is None:
             _end(process)
-            self._process = self._started()  # for the next question
-            raise RuntimeError(f"the process that draws charts ended: {process.returncode}")
+            self._process = None
+            self._said.seek(0)
+            last = self._said.read().strip().splitlines()[-1:]
+            self._said.close()
+            raise AnalysisError(
+                f"The process that draws charts ended with {process.returncode}: {' '.join(last)}",
+                "Is vl-convert-python installed? Without charts: --no-report.",
+            )
         if answer.startswith(drawer.FAILED):
             raise ValueError(answer.removeprefix(drawer.FAILED))
         return answer.removeprefix(drawer.DRAWN)

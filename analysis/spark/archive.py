@@ -23,10 +23,8 @@ from analysis.spark.java import JavaHome, cache_folder
 from analysis.spark.settings import java_options
 
 CHOICE = "TESTBED_CLASS_ARCHIVE"
-OFF, KEEP = (
-    "off",
-    "keep",
-)  # values of the choice: neither use nor make archives; use them, but make none
+OFF = "off"  # a value of the choice: neither use nor make archives
+KEEP = "keep"  # another one: use archives, but make none
 FOLDER = "class-archives"
 NEEDED_BYTES = 1 << 30  # of free space, to make one
 KEPT = 3  # archives; each has 120 to 210 MB
@@ -70,7 +68,7 @@ class ClassArchive:
         """A file that says why it could not be made. It is not tried again."""
         return self.path.with_suffix(".failed")
 
-    def to_use(self) -> list[str]:
+    def options_to_use(self) -> list[str]:
         """The options with which Java uses it; empty if there is none."""
         if os.environ.get(CHOICE) == OFF or not self.path.is_file():
             return []
@@ -81,7 +79,7 @@ class ClassArchive:
         name = "AOTCache" if self._is_aot else "SharedArchiveFile"
         return [f"-XX:{name}={self.path}", *self._quietly]
 
-    def to_make(self) -> list[str]:
+    def options_to_make(self) -> list[str]:
         """The options with which Java writes it when it ends."""
         name = "AOTCacheOutput" if self._is_aot else "ArchiveClassesAtExit"
         return [f"-XX:{name}={self.unfinished}", *self._quietly]

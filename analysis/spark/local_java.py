@@ -81,6 +81,7 @@ class LocalJava:
         self._address_file = Path()
         self._archive: ClassArchive | None = None
         self._uses_archive = False
+        self._without_archive = False  # because Java ended with it
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +127,12 @@ class LocalJava:
         """What Java has printed."""
         return self.folder / "spark.log"
 
+    def last_lines(self) -> list[str]:
+        """The last of what Java has printed; empty if it was not started."""
+        if self._temporary is None or not self.log.is_file():
+            return []
+        return self.log.read_text(errors="replace").strip().splitlines()[-3:]
+
     @property
     def options(self) -> list[str]:
         """The options that depend on us."""
@@ -155,11 +162,12 @@ class LocalJava:
                 self._temporary = tempfile.TemporaryDirectory(prefix="testbed-spark-")
                 write_log_settings(self.folder)
                 _link_home(self.folder / "home")
+            options = []
             if self._archiving:
-                options = self.archive.to_make()
-            else:
-                options = self.archive.to_use()
-                self._uses_archive = bool(options)
+                options = self.archive.options_to_make()
+            elif not self._without_archive:
+                options = self.archive.options_to_use()
+            self._uses_archive = bool(options) and not self._archiving
             self._process = self._started(self.archive.java, options)
 
     def bridge(self) -> Bridge:
@@ -167,12 +175,14 @@ class LocalJava:
         self.start()
         while not self._address_file.is_file():
             if (code := self.process.poll()) is not None:
+                self.kill()
                 if not self._uses_archive:
                     raise AnalysisError(f"Java ended with exit code {code}.", "")
-                self.archive.discard()
-                self.kill()
+                self._without_archive = True
                 self.start()
             time.sleep(POLL_S)
+        if self._without_archive:  # Java ended with the archive, and works without it
+            self.archive.discard()
         content = self._address_file.read_bytes()
         port, length = (int.from_bytes(content[at : at + 4]) for at in (0, 4))
         return Bridge(port, content[8 : 8 + length].decode())
@@ -221,6 +231,7 @@ class LocalJava:
                 | {
                     "SPARK_CONNECT_MODE": "0",
                     "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address_file),
+                    "PYTHONSAFEPATH": "1",  # workers import nothing from the current folder
                 },
                 process_group=0,  # Ctrl-C is for Python, which ends Java
             )

@@ -20,26 +20,26 @@ def tag_jobs(context: "SparkContext") -> None:
     context.addJobTag(_tag())
 
 
-def cancel_jobs(context: "SparkContext") -> None:
-    """Cancel the jobs of this process.
+def cancel_jobs(context: "SparkContext", pid: int | None = None) -> None:
+    """Cancel the jobs of this process, or of another one that uses the same Spark.
 
     A separate thread uses a separate connection to Java: on the connection of an interrupted call the response to
     that call may still be pending, and would be taken for the response to this one.
     """
-    cancelling = threading.Thread(target=_cancel, args=(context,), daemon=True)
+    cancelling = threading.Thread(target=_cancel, args=(context, _tag(pid)), daemon=True)
     cancelling.start()
     cancelling.join(CANCELLING_S)
 
 
-def _cancel(context: "SparkContext") -> None:
+def _cancel(context: "SparkContext", tag: str) -> None:
     from py4j.protocol import Py4JError
 
     with suppress(Py4JError, OSError):  # Java may have ended
-        context.cancelJobsWithTag(_tag())
+        context.cancelJobsWithTag(tag)
 
 
-def _tag() -> str:
-    return f"testbed-{os.getpid()}"
+def _tag(pid: int | None = None) -> str:
+    return f"testbed-{pid or os.getpid()}"
 
 
 @contextmanager

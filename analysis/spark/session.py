@@ -9,7 +9,6 @@ A process has at most one context: a block inside another one uses the same.
 
 import atexit
 import logging
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -64,8 +63,8 @@ def open_context(
 ) -> "Iterator[SparkContext]":
     """Spark without SQL; after the block its Java process and its temporary files are gone.
 
-    `short`: as of LocalJava. `java`: one that may have been started already. The master `unix:PATH` is Spark that is
-    kept ready behind this socket.
+    `short`: as of LocalJava. `java`: one for this master that may have been started already. The master `unix:PATH`
+    is Spark that is kept ready behind this socket.
     """
     if (active := _active_context()) is not None:
         if not (is_local(master) or master.startswith(WARM) or active.master == master):
@@ -78,12 +77,12 @@ def open_context(
     with ExitStack() as stack:
         stack.enter_context(_bridge_silenced())
         if master.startswith(WARM):
-            found = _warm(Path(master.removeprefix(WARM)))
-        elif is_local(master):
-            found = _here(stack.enter_context(java or LocalJava(master, short=short)))
+            opening = _warm(Path(master.removeprefix(WARM)))
         else:
-            found = _cluster(stack.enter_context(LocalJava(master, short=short)))
-        context = stack.enter_context(found)
+            if java is None or java.master != master:
+                java = stack.enter_context(LocalJava(master, short=short))
+            opening = _here(java) if is_local(master) else _cluster(java)
+        context = stack.enter_context(opening)
         with interrupts.never_lost():
             yield context
 
@@ -136,9 +135,10 @@ def _context_of(java: LocalJava) -> "SparkContext":
     from pyspark import SparkContext  # takes a while, in which Java starts
 
     bridge = java.bridge()
-    with environment(java.variables | bridge.environment), _output_to(java.log):
+    with environment(java.variables | bridge.environment):
         context = _context(java.master, java.settings)
     SparkContext._gateway.proc = java.process  # type: ignore[union-attr] # as if pyspark had started it
+    _silence_accumulators(context)
     return context
 
 
@@ -277,10 +277,9 @@ def _context(master: str, settings: dict[str, str]) -> "SparkContext":
 
 
 def _not_started(java: LocalJava, error: Exception, hint: str) -> AnalysisError:
-    log, home = java.log, java.archive.java
-    said = log.read_text(errors="replace").strip().splitlines() if log.is_file() else []
+    said, home = java.last_lines(), java.archive.java
     return AnalysisError(
-        f"Spark did not start on Java {home.version} at {home.path}: {error} {' '.join(said[-3:])}",
+        f"Spark did not start on Java {home.version} at {home.path}: {error} {' '.join(said)}",
         hint,
     )
 
@@ -300,22 +299,3 @@ def _bridge_silenced() -> Iterator[None]:
     finally:
         bridge.propagate = usual
         root.removeFilter(of_others)
-
-
-@contextmanager
-def _output_to(log: Path) -> Iterator[None]:
-    """Processes started in the block inherit the file as standard output and error."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = [os.dup(1), os.dup(2)]
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, copy in enumerate(kept, start=1):
-            os.dup2(copy, number)
-            os.close(copy)

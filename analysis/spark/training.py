@@ -8,16 +8,15 @@ import argparse
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analysis.errors import AnalysisError
 from analysis.spark.archive import ClassArchive, State
 from analysis.spark.local_java import LocalJava
 from analysis.spark.session import open_session, stop_in_order
@@ -47,7 +46,7 @@ def _main() -> int:
     )
     asked = parser.parse_args()
     if not asked.foreground:
-        os.nice(NICE)
+        _yield_processors()
     java = LocalJava(archiving=True)
     archive = java.archive
     if archive.state() not in (State.MADE, State.OFF) and not archive.obstacle():
@@ -59,6 +58,13 @@ def _main() -> int:
     return archive.state() is State.FAILED
 
 
+def _yield_processors() -> None:
+    """Leave the processors to others, also where the kernel shares them by session."""
+    os.nice(NICE)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE))
+
+
 def _make(java: LocalJava, archive: ClassArchive) -> None:
     archive.unfinished.unlink(missing_ok=True)  # of an attempt that was killed
     try:
@@ -68,8 +74,8 @@ def _make(java: LocalJava, archive: ClassArchive) -> None:
             archive.failure.unlink(missing_ok=True)
         else:
             archive.failure.write_text(f"Java ended with exit code {code}\n")
-    except (AnalysisError, subprocess.TimeoutExpired) as error:
-        archive.failure.write_text(f"{error}\n")
+    except Exception as error:  # noqa: BLE001 - else each later command would try it again
+        archive.failure.write_text(f"{type(error).__name__}: {error}\n")
     finally:
         archive.unfinished.unlink(missing_ok=True)
 

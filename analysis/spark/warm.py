@@ -27,6 +27,7 @@ WARM = "unix:"  # begins the name of such a master; the path of the socket follo
 USE, STATUS, STOP = "use", "status", "stop"  # what a client asks for
 ANSWER_S = 20.0
 START_S = 300.0  # on a busy machine
+ENDING_S = 300.0  # also for a server that is being started
 POLL_S = 0.05
 SOCKET, LOG, LOCK, SERVER = "ctl", "log", "lock", "server.json"  # in the server's folder
 CODE = ("analysis", "nodes/protocol")  # what Spark's workers import of ours
@@ -76,38 +77,65 @@ class WarmSpark:
     def start(self, idle_s: float) -> dict[str, Any]:
         """Start a server, which ends when it was idle for so long; returns its status when it is ready."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        log = self.folder / LOG
-        with interrupts.deferred():
-            pid = start_module(
-                "analysis.spark.warm_server", str(self.folder), str(idle_s), output=log
-            )
-        limit = time.monotonic() + START_S
+        log = self.folder / f"{LOG}-{os.getpid()}"
+        pid = None
         try:
-            while (found := self.status()) is None:
-                if not Path(f"/proc/{pid}").exists() or time.monotonic() > limit:
-                    said = log.read_text(errors="replace").strip().splitlines()
-                    raise AnalysisError(f"Spark did not start: {' '.join(said[-3:])}", "")
-                time.sleep(POLL_S)
+            with interrupts.deferred():
+                arguments = (str(self.folder), str(idle_s))
+                pid = start_module("analysis.spark.warm_server", *arguments, output=log)
+            return self._when_ready(pid, log)
         except BaseException:  # also on an interrupt
-            with interrupts.deferred(), suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-            self.stop()
+            if pid is not None:
+                with interrupts.deferred():
+                    self._end_unfinished(pid)
             raise
+        finally:
+            log.unlink(missing_ok=True)
+
+    def _when_ready(self, pid: int, log: Path) -> dict[str, Any]:
+        """The status of the server that this process has started, or of one that another has started meanwhile."""
+        limit = time.monotonic() + START_S
+        while (found := self.status()) is None:
+            ended = not Path(f"/proc/{pid}").exists()
+            if time.monotonic() > limit or (ended and not self._is_locked()):
+                if (found := self.status()) is not None:
+                    break
+                said = log.read_text(errors="replace").strip().splitlines()
+                raise AnalysisError(f"Spark did not start: {' '.join(said[-3:])}", "")
+            time.sleep(POLL_S)
         return found
+
+    def _end_unfinished(self, pid: int) -> None:
+        """End a server that does not listen yet, unless another one has the folder."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        limit = time.monotonic() + ENDING_S
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < limit:
+            time.sleep(POLL_S)
+        if not self._is_locked():
+            self.stop()
+
+    def _is_locked(self) -> bool:
+        """Whether there is a server, which may not listen yet."""
+        try:
+            with (self.folder / LOCK).open("w") as lock:
+                return not _locks(lock)
+        except FileNotFoundError:
+            return False
 
     def stop(self) -> bool:
         """End the server, and remove what a killed one has left; returns whether there was anything."""
         if not self._is_ours():
             return False
-        with suppress(OSError), _asked(self.socket, STOP):
-            pass
         with (self.folder / LOCK).open("w") as lock:
-            limit = time.monotonic() + ANSWER_S
+            limit = time.monotonic() + ENDING_S
             while not _locks(lock):  # until the server has ended
+                with suppress(OSError), _asked(self.socket, STOP):
+                    pass  # one that is being started listens later
                 if time.monotonic() > limit:
                     raise AnalysisError(
                         f"The server in {self.folder} does not end.",
-                        f"Its log is {self.folder / LOG}; its number is in {self.folder / SERVER}.",
+                        f"The number of its process is in {self.folder / SERVER}.",
                     )
                 time.sleep(POLL_S)
             remove_leftovers(self.folder)

@@ -10,15 +10,19 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from analysis.spark import interrupts
 from analysis.spark.local_java import Bridge, LocalJava
+from analysis.spark.progress import cancel_jobs
 from analysis.spark.session import open_session
 from analysis.spark.training import exercise
 from analysis.spark.warm import (
@@ -41,6 +45,7 @@ BUSY = 75  # exit code: there is a server in this folder
 class _Client:
     """A connection, and what it has said."""
 
+    pid: int
     said: bytes = b""
     uses: bool = False
 
@@ -48,18 +53,28 @@ class _Client:
 class Server:
     """The state of the server: its clients, and since when none of them uses Spark."""
 
-    def __init__(self, java: LocalJava, bridge: Bridge, idle_s: float) -> None:
+    def __init__(
+        self,
+        java: LocalJava,
+        bridge: Bridge,
+        idle_s: float,
+        code: str,
+        cancel: Callable[[int], None],
+    ) -> None:
+        """`code`: the version that Spark's workers have loaded; `cancel`: cancels the jobs of a process."""
         self._java = java
         self._bridge = bridge
         self._idle_s = idle_s
         self._idle_since = time.monotonic()
-        self._code = code_version()
+        self._code = code
+        self._cancel = cancel
         self._clients: dict[socket.socket, _Client] = {}
         self._selector = selectors.DefaultSelector()
         self._over = False
 
     def serve(self, listening: socket.socket) -> None:
         """Answer until it is time to end."""
+        self._idle_since = time.monotonic()
         self._selector.register(listening, selectors.EVENT_READ)
         while not self._over and not self._is_idle() and self._java.process.poll() is None:
             for key, _ in self._selector.select(LOOK_S):
@@ -80,7 +95,7 @@ class Server:
     def _accept(self, listening: socket.socket) -> None:
         connection, _ = listening.accept()
         connection.setblocking(False)
-        self._clients[connection] = _Client()
+        self._clients[connection] = _Client(_pid_of(connection))
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _read(self, connection: socket.socket) -> None:
@@ -95,14 +110,16 @@ class Server:
         elif client.said.endswith(b"\n"):
             question, client.said = client.said.decode(errors="replace").strip(), b""
             client.uses = question == USE
-            self._over = question == STOP
+            self._over = self._over or question == STOP
             with suppress(OSError):
                 connection.sendall(json.dumps(self._answer(question)).encode() + b"\n")
 
     def _forget(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
-        del self._clients[connection]
+        client = self._clients.pop(connection)
         connection.close()
+        if client.uses:
+            self._cancel(client.pid)  # a client that was killed could not
 
     def _answer(self, question: str) -> dict[str, Any]:
         if question == USE:
@@ -125,6 +142,12 @@ class Server:
         }
 
 
+def _pid_of(connection: socket.socket) -> int:
+    """The process at the other end of a Unix socket."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", found)[0])
+
+
 def _memory(pid: int) -> int:
     """The resident memory of a process; 0 if it has ended."""
     try:
@@ -142,6 +165,7 @@ def run(folder: Path, idle_s: float) -> int:
         except BlockingIOError:
             return BUSY
         remove_leftovers(folder)
+        code = code_version()  # before the workers load it
         try:
             with LocalJava() as java:
                 java.start()
@@ -149,7 +173,9 @@ def run(folder: Path, idle_s: float) -> int:
                 (folder / SERVER).write_text(json.dumps(document))
                 with open_session(java=java) as spark:
                     exercise(spark)
-                    _serve(folder / SOCKET, Server(java, java.bridge(), idle_s))
+                    cancel = partial(cancel_jobs, spark.sparkContext)
+                    server = Server(java, java.bridge(), idle_s, code, cancel)
+                    _serve(folder / SOCKET, server)
         finally:
             with interrupts.deferred():
                 remove_leftovers(folder)

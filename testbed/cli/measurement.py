@@ -152,7 +152,8 @@ def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool
 def _load_report() -> None:
     from analysis.report.report import load_libraries
 
-    load_libraries()
+    with suppress(ImportError):  # the report itself says so
+        load_libraries()
 
 
 AS_RUN = Measuring()
@@ -252,10 +253,14 @@ def report_line(run: str, report: str | None) -> str:
 
 
 def write_run_report(place: RunPlace, emit: Emit) -> Path:
+    from analysis.errors import AnalysisError
     from analysis.report.report import write_report
 
     stage = "writing the report"
     emit(StageStarted(stage, 1))
-    path = write_report(place.folder)
+    try:
+        path = write_report(place.folder)
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
     emit(StageEnded(stage))
     return path

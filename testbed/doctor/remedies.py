@@ -205,7 +205,7 @@ def run_here(repair: Repair) -> str:
     """Run the command with its output on our standard error; return an error message, or nothing."""
     argv = list(repair.argv)
     if argv[0] == OWN_PROGRAM:
-        argv[:1] = [sys.executable, "-m", testbed.__name__]
+        argv[:1] = [sys.executable, "-P", "-m", testbed.__name__]
     if repair.root and os.geteuid() != 0:
         if shutil.which("sudo") is None:
             return NO_SUDO

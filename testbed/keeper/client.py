@@ -74,7 +74,7 @@ class Keeper:
         unprivileged = [] if privileged() else ["--unprivileged"]
         try:
             started = subprocess.run(
-                [sys.executable, "-m", "testbed.keeper", str(lab.folder), run, *unprivileged],
+                [sys.executable, "-P", "-m", "testbed.keeper", str(lab.folder), run, *unprivileged],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

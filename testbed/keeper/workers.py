@@ -47,7 +47,7 @@ class Worker:
     ) -> None:
         self.name = name
         self._log = log
-        argv = [sys.executable, "-m", module, *arguments]
+        argv = [sys.executable, "-P", "-m", module, *arguments]
         with empty_network() if own_network else nullcontext() as ns_fd:
             self._process = start(argv, marks, log, ns_fd=ns_fd, talking=True)
         self._found_dead_at: float | None = None

@@ -70,7 +70,7 @@ def _taps(scratch: int) -> str:
 def probe_machine() -> ProbeResult:
     """Try everything in a process of its own."""
     tried = subprocess.run(
-        [sys.executable, "-m", "testbed.links.probe"],
+        [sys.executable, "-P", "-m", "testbed.links.probe"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

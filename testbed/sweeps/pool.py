@@ -110,7 +110,7 @@ class _WorkerProcesses:
     def _start(self) -> "subprocess.Popen[str]":
         """Start a process in a session of its own: Ctrl-C is for the command, which ends it in order."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "testbed.sweeps.worker", str(os.getpid())],
+            [sys.executable, "-P", "-m", "testbed.sweeps.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -98,15 +98,17 @@ def time_rows(
     deliveries: pa.Table, start_ns: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Deliveries and losses over publish time; if there are too many, the slowest of each level stay."""
-    came, lost = [], []
+    came: list[dict[str, Any]] = []
+    lost: list[dict[str, Any]] = []
     for level in _levels(deliveries):
         of_level = deliveries.filter(pc.field("priority") == level)
         arrived = of_level.filter(pc.field("delay_s").is_valid())
         ranked = arrived.sort_by([("delay_s", "descending")])
         shown = pa.array(_slowest_and_spread(ranked.num_rows), pa.int64())
         came += _points(ranked.take(shown), start_ns)
-        lost += _points(of_level.filter(pc.field("delay_s").is_null()), start_ns)
-    return came, lost[:MOST_POINTS]
+        missing = of_level.filter(pc.field("delay_s").is_null())
+        lost += _points(missing.slice(0, MOST_POINTS - len(lost)), start_ns)
+    return came, lost
 
 
 def _points(deliveries: pa.Table, start_ns: int) -> list[dict[str, Any]]:

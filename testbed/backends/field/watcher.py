@@ -92,7 +92,7 @@ def begin(lab: LabPlace, run: RunPlace) -> None:
     """Start the watcher, unless it runs."""
     if any(process.role == ROLE for process in marked(lab)):
         return
-    argv = [sys.executable, "-m", "testbed.backends.field.watcher", str(lab.folder), str(run.folder)]  # fmt: skip
+    argv = [sys.executable, "-P", "-m", "testbed.backends.field.watcher", str(lab.folder), str(run.folder)]  # fmt: skip
     log = lab.folder / "boards" / "watcher.log"
     with log.open("ab") as output:
         subprocess.Popen(

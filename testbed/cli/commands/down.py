@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from testbed.lab.down import Ended, bring_all_down, bring_down
 from testbed.places import state_root
 from testbed.progress import Incomplete, Note
 from testbed.records import find_run, lab_names
+
+if TYPE_CHECKING:
+    from testbed.lab.orphans import Cleared
 
 EPILOG = "Example: testbed down demo; testbed down --all; testbed down --orphans"
 
@@ -128,8 +131,8 @@ def _down_several(names: Sequence[str], terminal: Terminal, *, of_all_users: boo
     terminal.if_interrupted = "interrupted; the same command again ends the rest"
     ended = bring_all_down(names, terminal.emit)
     cleared = remove_orphans(None if of_all_users else state_root())
-    if not of_all_users and warm_spark().stop():
-        cleared = replace(cleared, removed=(*cleared.removed, "Spark that was kept ready"))
+    if not of_all_users:
+        cleared = _with_spark(cleared)
     document = {"labs": [asdict(lab) for lab in ended], **asdict(cleared)}
     for lab in ended:
         terminal.show(*_how_it_went(lab))
@@ -143,6 +146,18 @@ def _down_several(names: Sequence[str], terminal: Terminal, *, of_all_users: boo
     for sentence in cleared.unseen:
         terminal.emit(Note(sentence))
     terminal.document(document)
+
+
+def _with_spark(cleared: "Cleared") -> "Cleared":
+    """End the Spark that was kept ready, too."""
+    from analysis.errors import AnalysisError
+
+    try:
+        ended = warm_spark().stop()
+    except AnalysisError as error:
+        return replace(cleared, left=(*cleared.left, error.message))
+    removed = ("Spark that was kept ready",) if ended else ()
+    return replace(cleared, removed=(*cleared.removed, *removed))
 
 
 def _how_it_went(lab: Ended) -> list[str]:

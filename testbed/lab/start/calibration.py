@@ -40,7 +40,7 @@ class Calibrator:
         log = place.keeper_socket.parent / "calibration.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         unprivileged = [] if privileged() else ["--unprivileged"]
-        command = [sys.executable, "-m", "testbed.keeper.calibration", str(place.folder), run]
+        command = [sys.executable, "-P", "-m", "testbed.keeper.calibration", str(place.folder), run]
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*command, str(os.getpid()), *unprivileged],

@@ -13,6 +13,8 @@ import pytest
 from analysis.inputs.run_folder import read_run
 from analysis.pipeline import analyze
 from analysis.query import ask_runs
+from analysis.spark.local_java import LocalJava
+from analysis.spark.session import open_context
 from analysis.spark.warm import WarmSpark
 from support.runs.star_runs import StarRun, publications
 
@@ -151,6 +153,67 @@ def test_an_interrupted_start_leaves_nothing(places, scratch):
     assert WarmSpark(places / "s" / ".spark").status() is None
 
 
+def test_stopping_during_a_start_ends_the_server(places, scratch, wait_until):
+    spark = WarmSpark(places / "s" / ".spark")
+    with subprocess.Popen(
+        [sys.executable, "-m", "testbed", "spark", "start"], stderr=subprocess.PIPE, text=True
+    ) as starting:
+        wait_until(lambda: list(scratch.glob("testbed-spark-*")), PATIENCE_S)
+        assert spark.stop()
+        _, said = starting.communicate(timeout=PATIENCE_S)
+    assert spark.status() is None
+    assert list(scratch.iterdir()) == []
+    assert "Traceback" not in said
+
+
+def test_two_starts_at_once_have_one_server(places, scratch):
+    program = [sys.executable, "-m", "testbed", "spark", "start", "--json"]
+    with (
+        subprocess.Popen(program, stdout=subprocess.PIPE) as one,
+        subprocess.Popen(program, stdout=subprocess.PIPE) as two,
+    ):
+        said = [json.loads(each.communicate(timeout=PATIENCE_S)[0]) for each in (one, two)]
+    spark = WarmSpark(places / "s" / ".spark")
+    found = spark.status()
+    assert spark.stop()
+    assert [each.returncode for each in (one, two)] == [0, 0]
+    assert {each["pid"] for each in said} == {found["pid"]}
+    assert list(scratch.iterdir()) == []
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from analysis.spark.session import open_context
+
+def in_folder(folder):
+    def work(number):
+        for _ in range(600):
+            time.sleep(0.1)
+            Path(folder, f"alive-{number}").write_text(str(time.time()))
+    return work
+
+with open_context(sys.argv[1]) as context:
+    context.parallelize([1, 2], 2).foreach(in_folder(sys.argv[2]))
+"""
+
+
+def test_the_jobs_of_a_killed_client_end(warm, tmp_path, wait_until):
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    with subprocess.Popen([sys.executable, "-c", KILLED, warm.master, str(seen)]) as client:
+        wait_until(lambda: list(seen.glob("alive-*")), PATIENCE_S)
+        client.kill()
+
+    def quiet() -> bool:
+        before = {file: file.read_text() for file in seen.glob("alive-*")}
+        time.sleep(2)
+        return before == {file: file.read_text() for file in seen.glob("alive-*")}
+
+    wait_until(quiet)
+    assert warm.status()["used_by"] == 0
+
+
 def test_a_socket_in_a_folder_that_others_can_enter_is_not_used(places, tmp_path):
     spark = WarmSpark(tmp_path / "spark")
     spark.folder.mkdir(mode=0o700)
@@ -159,3 +222,21 @@ def test_a_socket_in_a_folder_that_others_can_enter_is_not_used(places, tmp_path
     assert spark.status() is None
     assert not spark.stop()
     assert spark.socket.exists()
+
+
+def test_the_master_that_is_asked_for_goes_before_a_java_for_another_one(no_spark):
+    with LocalJava() as java, open_context("local[1]", java=java) as context:
+        assert context.master == "local[1]"
+
+
+def test_no_module_of_the_current_folder_is_imported(places, run, tmp_path):
+    """A run folder may come from a stranger, and may have files with the names of modules."""
+    for name in ("vl_convert", "pyarrow", "json", "analysis", "testbed"):
+        (run / f"{name}.py").write_text(f"open({str(tmp_path / name)!r}, 'w')\n")
+    program = Path(sys.executable).parent / "testbed"
+    done = subprocess.run(
+        [program, "analyze", "."], cwd=run, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (run / "report.html").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]

@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 from markupsafe import escape
 
+from analysis.errors import AnalysisError
 from analysis.report import drawing
 
 POINTS = {
@@ -23,6 +24,7 @@ POINTS = {
 BARS = {**POINTS, "mark": "bar"}
 SLEEPING = """
 import os
+from analysis.errors import AnalysisError
 from analysis.report import drawing
 drawing.load()
 print(drawing._drawer(os.getpid()).pid, flush=True)
@@ -60,7 +62,7 @@ def test_a_wrong_chart_is_an_error_and_the_next_one_is_drawn():
 def test_a_process_that_was_killed_is_an_error_and_the_next_chart_is_drawn():
     str(drawing.begin(POINTS))
     os.kill(pid(), signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="ended"):
+    with pytest.raises(AnalysisError, match="ended with -9"):
         str(drawing.begin(POINTS))
     assert str(drawing.begin(POINTS)).startswith("<svg")
 

@@ -50,9 +50,9 @@ def again(archive: ClassArchive) -> ClassArchive:
 )
 def test_java_is_started_with_the_archive_that_there_is(archive, version, using, making):
     archive = ClassArchive(replace(archive.java, version=version), archive.jars)
-    assert archive.to_use() == []
-    assert f"-XX:{making}={archive.unfinished}" in archive.to_make()
-    assert f"-XX:{using}={made(archive).path}" in archive.to_use()
+    assert archive.options_to_use() == []
+    assert f"-XX:{making}={archive.unfinished}" in archive.options_to_make()
+    assert f"-XX:{using}={made(archive).path}" in archive.options_to_use()
 
 
 @pytest.mark.parametrize("changed", ["java/lib/server/libjvm.so", "java/release", "jars/spark.jar"])
@@ -62,7 +62,7 @@ def test_another_java_or_pyspark_has_another_archive(archive, tmp_path, changed)
     before = made(again(archive)).path
     file.write_text("another")
     assert again(archive).path != before
-    assert again(archive).to_use() == []
+    assert again(archive).options_to_use() == []
 
 
 def test_another_jar_is_another_archive(archive):
@@ -97,7 +97,7 @@ def test_the_user_can_do_without_new_archives(archive, started, monkeypatch, cho
 
 def test_the_user_can_do_without_an_archive_that_there_is(archive, monkeypatch):
     monkeypatch.setenv(archives.CHOICE, "off")
-    assert made(archive).to_use() == []
+    assert made(archive).options_to_use() == []
     assert archive.state() is State.OFF
 
 
@@ -116,7 +116,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(archive, started, tmp_path):
     assert started == []
     assert archive.state() is State.MISSING
     assert "cannot be written" in archive.describe()
-    assert archive.to_use() == []
+    assert archive.options_to_use() == []
 
 
 def test_a_full_disk_gets_no_archive(archive, started, monkeypatch):
