@@ -218,9 +218,8 @@ class Followed(NamedTuple):
 
     publications: pa.Table
     hops: pa.Table
-    receptions: (
-        pa.Table
-    )  # how often an application received a message, and discarded a duplicate, by its log
+    # How often an application received a message, and discarded a duplicate, by its log.
+    receptions: pa.Table
     drops: pa.Table  # by the droppers' logs
 
 
@@ -274,9 +273,8 @@ def _overtaken(published: Array, received: Array) -> Array:
     """Which publications arrived after one that was published later; NEVER_NS: it did not arrive."""
     order = np.argsort(published, kind="stable")
     times, came = published[order], received[order]
-    earliest = np.append(
-        np.minimum.accumulate(came[::-1])[::-1], NEVER_NS
-    )  # of this and all later ones
+    # Of each publication and all later ones.
+    earliest = np.append(np.minimum.accumulate(came[::-1])[::-1], NEVER_NS)
     later = np.searchsorted(times, times, "right")
     found = np.empty(len(order), bool)
     found[order] = earliest[later] < came

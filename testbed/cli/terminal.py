@@ -96,14 +96,14 @@ class Terminal:
                 self._err.print(text, markup=False, soft_wrap=not self._err.is_terminal)
             case Warned(text):
                 self._warnings.append(text)
-                self._print_doubt("warning", text)
+                self._print_warning("warning", text)
             case Incomplete(text):
                 self._incomplete.append(text)
-                self._print_doubt("incomplete", text)
+                self._print_warning("incomplete", text)
             case _:
                 pass
 
-    def _print_doubt(self, kind: str, text: str) -> None:
+    def _print_warning(self, kind: str, text: str) -> None:
         words = f"[yellow]{kind}:[/] {escape(text)}"
         self._err.print(words, soft_wrap=not self._err.is_terminal)
 

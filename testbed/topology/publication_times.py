@@ -14,9 +14,8 @@ from math import ceil, sqrt
 from testbed.topology.model import Arrivals, PublishEvent
 
 MAX_PUBLICATIONS = 1_000_000
-MARGIN = (
-    6  # standard deviations: more Poisson arrivals than that come in less than one of 10^8 events
-)
+# Standard deviations: more Poisson arrivals than that come in less than one of 10^8 events.
+MARGIN = 6
 SECOND_NS = 1_000_000_000
 
 
