@@ -13,6 +13,7 @@ class Listed(NamedTuple):
 
     module: str
     help: str
+    draws_at_once: bool = False  # the process that draws charts starts before the command is imported
 
 
 # In the order of `testbed --help`.
@@ -23,7 +24,9 @@ COMMANDS = {
         "Run the whole scenario in virtual time: the nodes' own algorithms on computed links, the same each time.",
     ),
     "report": Listed(
-        "report", "Write report.html of a run; analyses it first if that was not done yet."
+        "report",
+        "Write report.html of a run; analyses it first if that was not done yet.",
+        draws_at_once=True,
     ),
     "sweep": Listed(
         "sweep",

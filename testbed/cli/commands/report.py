@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from analysis.report import drawing
 from testbed.cli.measurement import (
     analyze_run,
     expectation_tables,
@@ -45,7 +44,6 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write report.html of a run; analyses it first if that was not done yet."""
-    drawing.load()
     with Terminal(as_json, strict) as terminal:
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
