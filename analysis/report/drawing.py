@@ -2,13 +2,14 @@
 
 The library that draws holds Python's lock while it loads and while it draws. A process of its own does both while this
 one still does other things: `load()` starts it early, and `begin()` does not wait for the chart. It ends when its
-standard input does, so also if this process is killed.
-
+standard input does, so also if this process is killed. With Spark that is kept ready, the process that draws is kept
+ready, too, and serves several commands by a socket.
 """
 
 import atexit
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -46,9 +47,9 @@ class Drawing:
     __html__ = __str__
 
 
-def load() -> None:
-    """Start the process that draws, unless it runs."""
-    _drawer(os.getpid())
+def load(ready: Path | None = None) -> None:
+    """Start the process that draws, unless it runs. `ready`: the socket of one that is kept ready."""
+    _drawer(os.getpid()).load(ready)
 
 
 def begin(specification: dict[str, Any], finish: Callable[[str], str] = str) -> Drawing:
@@ -69,19 +70,24 @@ def _drawer(_owner: int) -> "_Drawer":
 
 
 class _Drawer:
-    """The process that draws, and a thread that asks it, one question at a time."""
+    """Somebody who draws, and a thread that asks, one question at a time."""
 
     def __init__(self) -> None:
         self._questions: SimpleQueue[tuple[str, Future[str]]] = SimpleQueue()
-        self._process: subprocess.Popen[bytes] | None = self._started()
+        self._asked: _Process | _Connection | None = None
         # The end of this process does not wait for charts.
         threading.Thread(target=self._ask, name="drawing", daemon=True).start()
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process is not None else None
+        return self._asked.process.pid if isinstance(self._asked, _Process) else None
+
+    def load(self, ready: Path | None) -> None:
+        if self._asked is None:
+            self._asked = (_connected(ready) if ready else None) or _Process()
 
     def submit(self, question: str) -> "Future[str]":
+        self.load(None)
         answer: Future[str] = Future()
         self._questions.put((question, answer))
         return answer
@@ -94,38 +100,17 @@ class _Drawer:
             except Exception as error:  # noqa: BLE001 - for the one who waits for the chart
                 answer.set_exception(error)
 
-    def _started(self) -> "subprocess.Popen[bytes]":
-        ours = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
-        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - until the next one
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "analysis.report.drawer"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env={**os.environ, "PYTHONPATH": path},
-            process_group=0,  # Ctrl-C is for this process, at whose end the other one ends
-        )
-        atexit.register(_end, process)
-        return process
-
     def _answer(self, question: str) -> str:
-        process = self._process = self._process or self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            drawer.write(process.stdin, question)
-            answer = drawer.read(process.stdout)
-        except BrokenPipeError:
-            answer = None
+        asked = self._asked = self._asked or _Process()
+        answer = asked.answer(question)
+        if answer is None and isinstance(asked, _Connection):
+            asked.close()
+            asked = self._asked = _Process()
+            answer = asked.answer(question)
         if answer is None:
-            _end(process)
-            self._process = None
-            self._said.seek(0)
-            last = self._said.read().strip().splitlines()[-1:]
-            self._said.close()
+            self._asked = None
             raise AnalysisError(
-                f"The process that draws charts ended with {process.returncode}: {' '.join(last)}",
+                f"The process that draws charts ended with {asked.close()}",
                 "Is vl-convert-python installed? Without charts: --no-report.",
             )
         if answer.startswith(drawer.FAILED):
@@ -133,10 +118,77 @@ class _Drawer:
         return answer.removeprefix(drawer.DRAWN)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()  # closing its input is not enough if a forked process has it open, too
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        assert pipe is not None
-        with suppress(BrokenPipeError):
-            pipe.close()
+class _Process:
+    """A process of our own that draws."""
+
+    def __init__(self) -> None:
+        ours = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
+        self._said = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - until `close`
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", drawer.__name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env={**os.environ, "PYTHONPATH": path},
+            process_group=0,  # Ctrl-C is for this process, at whose end the other one ends
+        )
+        atexit.register(self._end)
+
+    def answer(self, question: str) -> str | None:
+        """None if the process has ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            drawer.write(self.process.stdin, question)
+            return drawer.read(self.process.stdout)
+        except BrokenPipeError:
+            return None
+
+    def close(self) -> str:
+        """End the process; returns its exit code and what it said last."""
+        self._end()
+        self._said.seek(0)
+        last = self._said.read().strip().splitlines()[-1:]
+        self._said.close()
+        return f"{self.process.returncode}: {' '.join(last)}"
+
+    def _end(self) -> None:
+        self.process.kill()  # closing its input is not enough if a forked process has it open, too
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with suppress(BrokenPipeError):
+                pipe.close()
+
+
+class _Connection:
+    """A connection to a process that is kept ready."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._questions, self._answers = connection.makefile("wb"), connection.makefile("rb")
+
+    def answer(self, question: str) -> str | None:
+        """None if the connection has ended."""
+        try:
+            drawer.write(self._questions, question)
+            return drawer.read(self._answers)
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        for end in (self._questions, self._answers, self._connection):
+            with suppress(OSError):
+                end.close()
+
+
+def _connected(path: Path) -> _Connection | None:
+    """None if nobody answers there."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))
+    except OSError:
+        connection.close()
+        return None
+    return _Connection(connection)

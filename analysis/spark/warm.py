@@ -29,7 +29,8 @@ ANSWER_S = 20.0
 START_S = 300.0  # on a busy machine
 ENDING_S = 300.0  # also for a server that is being started
 POLL_S = 0.05
-SOCKET, LOG, LOCK, SERVER = "ctl", "log", "lock", "server.json"  # in the server's folder
+# In the server's folder; at the last one the program beside Spark listens.
+SOCKET, LOG, LOCK, SERVER, BESIDE = "ctl", "log", "lock", "server.json", "beside"
 CODE = ("analysis", "nodes/protocol")  # what Spark's workers import of ours
 
 
@@ -59,6 +60,11 @@ class WarmSpark:
         """The master's name for `open_context`."""
         return f"{WARM}{self.socket}"
 
+    @property
+    def beside(self) -> Path:
+        """Where the program that the server keeps ready beside Spark listens."""
+        return self.folder / BESIDE
+
     def status(self) -> dict[str, Any] | None:
         """What the server says of itself; None if there is none."""
         if not self._is_ours():
@@ -74,14 +80,17 @@ class WarmSpark:
         found = self.status()
         return found is not None and found["code"] == code_version()
 
-    def start(self, idle_s: float) -> dict[str, Any]:
-        """Start a server, which ends when it was idle for so long; returns its status when it is ready."""
+    def start(self, idle_s: float, *beside: str) -> dict[str, Any]:
+        """Start a server, which ends when it was idle for so long; returns its status when it is ready.
+
+        `beside`: a module that the server runs beside Spark, with the number of a listening socket as argument.
+        """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = self.folder / f"{LOG}-{os.getpid()}"
         pid = None
         try:
             with interrupts.deferred():
-                arguments = (str(self.folder), str(idle_s))
+                arguments = (str(self.folder), str(idle_s), *beside)
                 pid = start_module("analysis.spark.warm_server", *arguments, output=log)
             return self._when_ready(pid, log)
         except BaseException:  # also on an interrupt
@@ -171,8 +180,9 @@ class WarmSpark:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a server that was killed has left: its socket, and its temporary folder."""
-    (folder / SOCKET).unlink(missing_ok=True)
+    """Remove what a server that was killed has left: its sockets, and its temporary folder."""
+    for name in (SOCKET, BESIDE):
+        (folder / name).unlink(missing_ok=True)
     with suppress(OSError, ValueError, KeyError):
         temporary = Path(json.loads((folder / SERVER).read_text())["temporary"])
         if temporary.name.startswith("testbed-spark-"):

@@ -1,7 +1,9 @@
-"""Keeps Spark ready for the commands of its owner: `python -m analysis.spark.warm_server FOLDER IDLE_S`.
+"""Keeps Spark ready for the commands of its owner: `python -m analysis.spark.warm_server FOLDER IDLE_S [MODULE]`.
 
 It listens on a socket in the folder, which only the owner can enter. It ends when it is asked to, when nobody has used
 it for IDLE_S seconds, on SIGTERM, and when its Java has ended. The process and its temporary files are gone then.
+MODULE is a program that runs beside Spark until then: it gets the number of a listening socket, and ends when its
+standard input does.
 """
 
 import fcntl
@@ -11,10 +13,11 @@ import selectors
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +29,7 @@ from analysis.spark.progress import cancel_jobs
 from analysis.spark.session import open_session
 from analysis.spark.training import exercise
 from analysis.spark.warm import (
+    BESIDE,
     LOCK,
     SERVER,
     SOCKET,
@@ -60,14 +64,17 @@ class Server:
         idle_s: float,
         code: str,
         cancel: Callable[[int], None],
+        beside: int | None,
     ) -> None:
-        """`code`: the version that Spark's workers have loaded; `cancel`: cancels the jobs of a process."""
+        """`code`: the version that Spark's workers have loaded; `cancel`: cancels the jobs of a process; `beside`:
+        the process beside Spark."""
         self._java = java
         self._bridge = bridge
         self._idle_s = idle_s
         self._idle_since = time.monotonic()
         self._code = code
         self._cancel = cancel
+        self._processes = [java.process.pid, os.getpid(), *([beside] if beside else [])]
         self._clients: dict[socket.socket, _Client] = {}
         self._selector = selectors.DefaultSelector()
         self._over = False
@@ -137,7 +144,7 @@ class Server:
             "java_version": self._java.archive.java.version,
             "code": self._code,
             "used_by": used_by,
-            "memory_bytes": _memory(self._java.process.pid) + _memory(os.getpid()),
+            "memory_bytes": sum(map(_memory, self._processes)),
             "ends_in_s": None if used_by else max(0.0, self._idle_s - idle_s),
         }
 
@@ -157,7 +164,7 @@ def _memory(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def run(folder: Path, idle_s: float) -> int:
+def run(folder: Path, idle_s: float, module: str | None = None) -> int:
     """Start Spark and serve; returns the exit code."""
     with (folder / LOCK).open("w") as lock:
         try:
@@ -167,14 +174,14 @@ def run(folder: Path, idle_s: float) -> int:
         remove_leftovers(folder)
         code = code_version()  # before the workers load it
         try:
-            with LocalJava() as java:
+            with LocalJava() as java, _beside(folder / BESIDE, module) as beside:
                 java.start()
                 document = {"pid": os.getpid(), "temporary": str(java.folder)}
                 (folder / SERVER).write_text(json.dumps(document))
                 with open_session(java=java) as spark:
                     exercise(spark)
                     cancel = partial(cancel_jobs, spark.sparkContext)
-                    server = Server(java, java.bridge(), idle_s, code, cancel)
+                    server = Server(java, java.bridge(), idle_s, code, cancel, beside)
                     _serve(folder / SOCKET, server)
         finally:
             with interrupts.deferred():
@@ -182,15 +189,44 @@ def run(folder: Path, idle_s: float) -> int:
     return 0
 
 
+@contextmanager
+def _beside(path: Path, module: str | None) -> Iterator[int | None]:
+    """Run the module in the block, with a socket at this path; yields the number of its process."""
+    if module is None:
+        yield None
+        return
+    with _listening(path) as listening:
+        with interrupts.deferred():
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", module, str(listening.fileno())],
+                stdin=subprocess.PIPE,
+                pass_fds=[listening.fileno()],
+                process_group=0,
+            )
+        try:
+            yield process.pid
+        finally:
+            with interrupts.deferred():
+                process.kill()
+                process.communicate()
+
+
 def _serve(path: Path, server: Server) -> None:
+    with _listening(path) as listening:
+        server.serve(listening)
+
+
+@contextmanager
+def _listening(path: Path) -> Iterator[socket.socket]:
+    """A socket that is at this path when it answers, and until the end of the block."""
     with socket.socket(socket.AF_UNIX) as listening:
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
         listening.bind(str(unfinished))
         unfinished.chmod(0o600)
         listening.listen()
-        unfinished.replace(path)  # it is there when it answers
+        unfinished.replace(path)
         try:
-            server.serve(listening)
+            yield listening
         finally:
             path.unlink(missing_ok=True)
 
@@ -199,7 +235,7 @@ def main() -> int:
     """Serve until it is time to end."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return run(Path(sys.argv[1]), float(sys.argv[2]))
+        return run(Path(sys.argv[1]), float(sys.argv[2]), *sys.argv[3:])
     except KeyboardInterrupt:
         return 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from testbed.cli.options import HERE, default_master
+from testbed.cli.masters import HERE, default_master, ready_drawer
 from testbed.cli.tables.summary import seconds, summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
@@ -135,7 +135,7 @@ class Measuring:
 
 
 def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool = False) -> None:
-    """Start what the analysis and the report need: Java, unless Spark is elsewhere, and the process that draws.
+    """Start what the analysis and the report need: Java and the process that draws, unless they are kept ready.
 
     What fails here, they report.
     """
@@ -143,10 +143,11 @@ def start_ahead(java: "LocalJava", master: str | None = None, *, no_report: bool
     from analysis.report import drawing
 
     with suppress(AnalysisError, OSError):
-        if (master or default_master()) == HERE:
+        master = master or default_master()
+        if master == HERE:
             java.start()
         if not no_report:
-            drawing.load()
+            drawing.load(ready_drawer(master))
 
 
 def _load_report() -> None:

@@ -1,17 +1,9 @@
 """Arguments and options that several commands share."""
 
-import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
+from typing import Annotated
 
 import typer
-
-from testbed.errors import InputError
-from testbed.places import state_root
-
-if TYPE_CHECKING:
-    from analysis.spark.warm import WarmSpark
 
 TopologyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A topology file, e.g. topologies/demo.yaml.")
@@ -104,14 +96,6 @@ CalibrateSeconds = Annotated[
     float,
     typer.Option(min=1.0, max=600.0, help="With --calibrate: seconds of TCP in each direction."),
 ]
-
-
-# Where Spark computes: all cores of this machine, or a cluster whose master answers.
-
-
-HERE = "local[*]"
-CLUSTER = "spark://"
-PATIENCE_S = 5.0
 Master = Annotated[
     str | None,
     typer.Option(
@@ -121,49 +105,3 @@ Master = Annotated[
         "Without it, Spark that `testbed spark start` keeps ready, else all cores of this machine.",
     ),
 ]
-
-
-def warm_spark() -> "WarmSpark":
-    """Spark that `testbed spark start` keeps ready for this user."""
-    from analysis.spark.warm import WarmSpark
-
-    return WarmSpark(state_root() / ".spark")
-
-
-def default_master() -> str:
-    """Spark that is kept ready, if it has our code; else all cores of this machine."""
-    warm = warm_spark()
-    return warm.master if warm.is_current() else HERE
-
-
-def chosen_master(asked: str | None) -> str:
-    """InputError if it is no master, or not reachable: Spark itself would find out after a minute."""
-    if asked is None:
-        return default_master()
-    if asked.startswith("local"):
-        return asked
-    if not asked.startswith(CLUSTER):
-        raise InputError(
-            f"--master {asked} is none that work can be sent to",
-            "spark://HOST:PORT, or local[4] for four cores of this machine",
-        )
-    masters = asked.removeprefix(CLUSTER).split(",")  # the others are standby masters
-    troubles = [trouble for one in masters if (trouble := _unreachable(one))]
-    if len(troubles) == len(masters):
-        raise InputError(
-            f"no Spark master answers at {asked}: {troubles[0]}",
-            "start one, or leave --master out: Spark runs on this machine then",
-        )
-    return asked
-
-
-def _unreachable(master: str) -> str | None:
-    """Why it is not reachable, or None."""
-    try:
-        place = urlsplit(f"//{master}")
-        if not place.hostname or not place.port:
-            return "HOST:PORT is missing"
-        socket.create_connection((place.hostname, place.port), PATIENCE_S).close()
-    except (OSError, ValueError) as error:
-        return str(error)
-    return None

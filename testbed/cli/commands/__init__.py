@@ -13,7 +13,9 @@ class Listed(NamedTuple):
 
     module: str
     help: str
-    draws_at_once: bool = False  # the process that draws charts starts before the command is imported
+    draws_at_once: bool = (
+        False  # the process that draws charts starts before the command is imported
+    )
 
 
 # In the order of `testbed --help`.

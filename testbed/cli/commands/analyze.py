@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.spark.local_java import LocalJava
+from testbed.cli.masters import HERE, chosen_master
 from testbed.cli.measurement import (
     Expected,
     Measuring,
@@ -22,7 +23,7 @@ from testbed.cli.measurement import (
     warn_of_missing,
     write_run_report,
 )
-from testbed.cli.options import HERE, AsJson, Master, NoReport, Strict, chosen_master
+from testbed.cli.options import AsJson, Master, NoReport, Strict
 from testbed.cli.tables.summary import batch_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from testbed.cli.options import AsJson, Strict, warm_spark
+from testbed.cli.masters import warm_spark
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NoSuchRun, TestbedError
 from testbed.lab.down import Ended, bring_all_down, bring_down

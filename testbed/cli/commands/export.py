@@ -7,8 +7,9 @@ import typer
 from rich.table import Table
 
 from testbed.backends.common.node_config import BROKER_PORT
+from testbed.cli.masters import chosen_master
 from testbed.cli.measurement import stages
-from testbed.cli.options import AsJson, Master, chosen_master
+from testbed.cli.options import AsJson, Master
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
 from testbed.progress import Incomplete

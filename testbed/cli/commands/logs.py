@@ -10,9 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from testbed.cli.options import (
-    AsJson,
-)
+from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.lab.external_nodes import save_outputs

@@ -5,13 +5,7 @@ from typing import Annotated
 
 import typer
 
-from testbed.cli.options import (
-    AsJson,
-    LabName,
-    ScenarioFile,
-    Speed,
-    Strict,
-)
+from testbed.cli.options import AsJson, LabName, ScenarioFile, Speed, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.lab.inject import inject

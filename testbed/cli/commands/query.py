@@ -9,8 +9,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from testbed.cli.masters import default_master
 from testbed.cli.measurement import analyze_run, stages
-from testbed.cli.options import AsJson, Strict, default_master
+from testbed.cli.options import AsJson, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json

@@ -14,11 +14,7 @@ from testbed.cli.measurement import (
     warn_of_missing,
     write_run_report,
 )
-from testbed.cli.options import (
-    AsJson,
-    RunName,
-    Strict,
-)
+from testbed.cli.options import AsJson, RunName, Strict
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json

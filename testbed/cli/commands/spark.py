@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from testbed.cli.options import AsJson, warm_spark
+from testbed.cli.masters import warm_spark
+from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.doctor.checks import size
 from testbed.errors import InputError, TestbedError
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
 def start(idle: Idle = IDLE, as_json: AsJson = False) -> None:
     """Start Spark, and keep it ready for analyze, run, simulate, compare, query, sweep, packets and report."""
     from analysis.errors import AnalysisError
+    from analysis.report import drawer
 
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; Spark was not started"
@@ -53,7 +55,7 @@ def start(idle: Idle = IDLE, as_json: AsJson = False) -> None:
             terminal.emit(StageStarted(STARTING, 1))
             try:
                 warm.stop()  # one with other code
-                warm.start(idle_s)
+                warm.start(idle_s, drawer.__name__)
             except AnalysisError as error:
                 raise TestbedError(error.message, error.hint) from error
             terminal.emit(StageEnded(STARTING))

@@ -15,15 +15,9 @@ from rich.table import Table
 
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import choose_backend, known_backend
+from testbed.cli.masters import default_master
 from testbed.cli.measurement import missing_deliveries, stages
-from testbed.cli.options import (
-    AsJson,
-    NewName,
-    ScenarioFile,
-    Strict,
-    TopologyFile,
-    default_master,
-)
+from testbed.cli.options import AsJson, NewName, ScenarioFile, Strict, TopologyFile
 from testbed.cli.tables.comparison import short
 from testbed.cli.tables.summary import interval, seconds, value_or_bound
 from testbed.cli.terminal import Terminal

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from testbed.cli.masters import HERE, chosen_master
 from testbed.cli.measurement import stages
-from testbed.cli.options import HERE, chosen_master
 from testbed.cli.papers.base import Asked, Reproduction, Result, checks_table
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.cli.options import HERE, chosen_master
+from testbed.cli.masters import HERE, chosen_master
 from testbed.cli.papers.base import Asked, Result, cells_of, number, pivot, warnings_of_runs
 from testbed.cli.papers.cells import CellPaper
 from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_side_by_side

@@ -13,6 +13,7 @@ import pytest
 from analysis.inputs.run_folder import read_run
 from analysis.pipeline import analyze
 from analysis.query import ask_runs
+from analysis.report import drawer
 from analysis.spark.local_java import LocalJava
 from analysis.spark.session import open_context
 from analysis.spark.warm import WarmSpark
@@ -41,7 +42,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def warm(places: Path, scratch: Path):
     spark = WarmSpark(places / "s" / ".spark")
-    spark.start(LONG_S)
+    spark.start(LONG_S, drawer.__name__)
     yield spark
     spark.stop()
 
@@ -99,6 +100,30 @@ def test_commands_at_the_same_time_do_not_disturb_each_other(warm, places, run, 
     assert not (copies[2] / "metrics.unfinished").exists()
     assert warm.status()["used_by"] == 0
     assert json.loads(testbed("spark", "status", "--json").stdout)["current"]
+
+
+def test_the_process_that_draws_is_kept_ready_and_ends_with_spark(warm, run, testbed):
+    server = warm.status()["pid"]
+    drawing = _drawing_process(server)
+    before = _processor_ticks(drawing)
+    assert testbed("analyze", run).returncode == 0
+    assert (run / "report.html").read_text().count("<svg") > 3
+    assert _processor_ticks(drawing) > before
+    os.kill(server, signal.SIGKILL)
+    assert ends(drawing)
+
+
+def _drawing_process(server: int) -> int:
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    (found,) = [
+        pid for pid in children if drawer.__name__ in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
+    return int(found)
+
+
+def _processor_ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def test_stopping_leaves_no_process_and_no_file(warm, places, scratch, testbed_json):

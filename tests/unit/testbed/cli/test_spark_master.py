@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from testbed.cli.options import chosen_master
+from testbed.cli.masters import chosen_master
 from testbed.errors import InputError
 
 
