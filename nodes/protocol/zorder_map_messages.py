@@ -8,12 +8,12 @@ The routing section of a publication has 6 bytes: where it goes (`Toward`), hops
 """
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 from nodes.protocol.regions import Spans
-from nodes.protocol.skipgraph_codec import BODY, FLAG, U8, U16, U32, U64, Form, Reader
+from nodes.protocol.skipgraph_codec import BODY, FLAG, KEY, U8, U16, U32, U64, Form, Layout
 from nodes.protocol.wire import Kind, Message, WireError
 
 
@@ -167,18 +167,22 @@ def _write_point(point: int) -> bytes:
     return U8.write(size) + point.to_bytes(size)
 
 
-def _read_point(reader: Reader) -> int:
-    return int.from_bytes(reader.take(U8.read(reader)))
+def _read_point(data: bytes, at: int) -> tuple[int, int]:
+    begin = at + 1
+    end = begin + data[at]
+    if end > len(data):
+        raise IndexError
+    return int.from_bytes(data[begin:end]), end
 
 
 def _write_text(text: str) -> bytes:
-    data = text.encode()
-    return U16.write(len(data)) + data
+    return KEY.write(text.encode())
 
 
-def _read_text(reader: Reader) -> str:
+def _read_text(data: bytes, at: int) -> tuple[str, int]:
+    text, end = KEY.read(data, at)
     try:
-        return reader.take(U16.read(reader)).decode()
+        return text.decode(), end
     except UnicodeDecodeError:
         raise WireError("an interest that is not UTF-8") from None
 
@@ -188,11 +192,16 @@ def _write_spans(spans: Spans) -> bytes:
     return U16.write(len(spans)) + b"".join(ends)
 
 
-def _read_spans(reader: Reader) -> Spans:
-    stretches = [(_read_point(reader), _read_point(reader)) for _ in range(U16.read(reader))]
+def _read_spans(data: bytes, at: int) -> tuple[Spans, int]:
+    stretches = []
+    count, at = U16.read(data, at)
+    for _ in range(count):
+        first, at = _read_point(data, at)
+        last, at = _read_point(data, at)
+        stretches.append((first, last))
     if any(first > last for first, last in stretches):
         raise WireError("a stretch of the curve that ends before it begins")
-    return Spans(stretches)
+    return Spans(stretches), at
 
 
 def _write_entry(entry: Entry) -> bytes:
@@ -200,8 +209,21 @@ def _write_entry(entry: Entry) -> bytes:
     return head + _write_text(entry.text)
 
 
-def _read_entry(reader: Reader) -> Entry:
-    return Entry(U32.read(reader), U64.read(reader), FLAG.read(reader), _read_text(reader))
+def _read_entry(data: bytes, at: int) -> tuple[Entry, int]:
+    broker, at = U32.read(data, at)
+    version, at = U64.read(data, at)
+    wanted, at = FLAG.read(data, at)
+    text, at = _read_text(data, at)
+    return Entry(broker, version, wanted, text), at
+
+
+def _read_entries(data: bytes, at: int) -> tuple[tuple[Entry, ...], int]:
+    entries = []
+    count, at = U32.read(data, at)
+    for _ in range(count):
+        entry, at = _read_entry(data, at)
+        entries.append(entry)
+    return tuple(entries), at
 
 
 POINT = Form(_write_point, _read_point)
@@ -210,7 +232,7 @@ SPANS = Form(_write_spans, _read_spans)
 ENTRY = Form(_write_entry, _read_entry)
 ENTRIES = Form(
     lambda entries: U32.write(len(entries)) + b"".join(map(_write_entry, entries)),
-    lambda reader: tuple(_read_entry(reader) for _ in range(U32.read(reader))),
+    _read_entries,
 )
 
 FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
@@ -230,15 +252,13 @@ FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
     234: (Cut, (POINT,)),
 }
 KINDS = {number: kind for number, (kind, _) in FORMS.items()}
-_NUMBERS = {kind: number for number, kind in KINDS.items()}
+_LAYOUTS = {number: Layout(number, kind, forms) for number, (kind, forms) in FORMS.items()}
+_BY_KIND = {layout.kind: layout for layout in _LAYOUTS.values()}
 
 
 def encode_message(message: MapMessage) -> bytes:
     """To bytes; WireError if a value does not fit."""
-    number = _NUMBERS[type(message)]
-    values = [getattr(message, field.name) for field in fields(message)]
-    written = (form.write(value) for form, value in zip(FORMS[number][1], values, strict=True))
-    return bytes([number]) + b"".join(written)
+    return _BY_KIND[type(message)].write(message)
 
 
 def decode_message(data: bytes, bits: int) -> MapMessage:
@@ -246,10 +266,7 @@ def decode_message(data: bytes, bits: int) -> MapMessage:
     if not data or data[0] not in FORMS:
         raise WireError(f"{data[:20]!r} is no control message of the map")
     kind, forms = FORMS[data[0]]
-    reader = Reader(data[1:])
-    values = [form.read(reader) for form in forms]
-    if reader.rest():
-        raise WireError(f"bytes after the end of {kind.__name__}")
+    values = _LAYOUTS[data[0]].read(data)
     for form, value in zip(forms, values, strict=True):
         highest = (
             value
