@@ -123,31 +123,61 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
-    """A chart of these rows, without validating them against Vega's schema one by one."""
-    import altair as alt
-    from altair.utils.schemapi import debug_mode
+# Altair describes single marks only: it copies the parts of what it composes several times, and hashes their rows.
 
-    with debug_mode(False):
-        return alt.Chart(alt.Data(values=drawing.Rows(rows)))  # type: ignore[no-untyped-call]
+
+Specification = dict[str, Any]  # of Vega-Lite
+
+
+def data_of(rows: list[dict[str, Any]]) -> dict[str, drawing.Rows]:
+    """These rows as the data of a specification."""
+    return {"values": drawing.Rows(rows)}
+
+
+def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
+    """A chart of these rows; `mark_...` and `encode` say how to draw them."""
+    import altair as alt
+
+    return alt.Chart(data_of(rows))
+
+
+def specification(mark: "alt.Chart") -> Specification:
+    """The specification of a single mark, with its rows as they are."""
+    import altair as alt
+
+    bare = mark.copy(deep=False)
+    bare.data = alt.Undefined
+    # In the context of a part, altair adds no schema, no theme and no empty data.
+    part = bare.to_dict(validate=False, context={"top_level": False, "data": None})
+    return part if mark.data is alt.Undefined else {"data": mark.data, **part}
+
+
+def layered(*marks: "alt.Chart", **properties: Any) -> Specification:
+    """The specification of marks in one panel, the first mark at the bottom; `properties`: of the panel."""
+    return {"layer": [specification(mark) for mark in marks], **properties}
 
 
 def delay_axis(
     rows: list[dict[str, Any]],
     axis: "type[alt.X] | type[alt.Y]",
     most_decades: float = MOST_DECADES,
+    title: str | None = "delay",
 ) -> Any:
-    import altair as alt
-
     delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
     if not wide(delays, WIDE_RANGE):
-        scale = alt.Scale(zero=True, nice=True)
-        return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
+        return axis(
+            "delay_s:Q",
+            title=title,
+            scale={"zero": True, "nice": True},
+            axis={"labelExpr": TIME_LABEL, "tickCount": 6},
+        )
     domain = [min(delays) / EDGE, max(delays) * EDGE]
-    scale = alt.Scale(type="log", domain=domain, nice=False)
     marks = log_marks(domain[0], domain[1], most_decades)
-    return axis("delay_s:Q", title="delay", scale=scale).axis(
-        labelExpr=TIME_LABEL, values=marks, labelOverlap=False
+    return axis(
+        "delay_s:Q",
+        title=title,
+        scale={"type": "log", "domain": domain, "nice": False},
+        axis={"labelExpr": TIME_LABEL, "values": marks, "labelOverlap": False},
     )
 
 
@@ -173,11 +203,10 @@ def _with_title(mark: re.Match[str]) -> str:
     return f'<{name} class="hover"{rest}><title>{text}</title>{end}'
 
 
-def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> Drawing:
+def svg(chart: Specification, name: str, label: str, height: int | None = HEIGHT) -> Drawing:
     """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
-    sized = chart if height is None else chart.properties(width=WIDTH, height=height)
-    specification = sized.configure(**CONFIG).to_dict(validate=False)
-    return drawing.begin(specification, partial(_inline, name, label))
+    size = {} if height is None else {"width": WIDTH, "height": height}
+    return drawing.begin({**chart, **size, "config": CONFIG}, partial(_inline, name, label))
 
 
 def _inline(name: str, label: str, text: str) -> str:
@@ -208,28 +237,39 @@ def stacked_bars(
 
     nodes = list(dict.fromkeys(row["node"] for row in rows))
     placed = with_labels(rows, value, part, parts)
-    amount = alt.X(f"{value}:Q", title=title, stack="zero")
-    where = alt.Y("node:N", title=None, sort=nodes)
     bars = (
         of_rows(placed)
         .mark_bar(height=BAR, stroke="var(--paper)", strokeWidth=1)
         .encode(
-            y=where.axis(domain=False, ticks=False),
-            x=amount.axis(tickMinStep=1, tickCount=8, format=",.6~g"),
+            y=alt.Y("node:N", title=None, sort=nodes, axis={"domain": False, "ticks": False}),
+            x=alt.X(
+                f"{value}:Q",
+                title=title,
+                stack="zero",
+                axis={"tickMinStep": 1, "tickCount": 8, "format": ",.6~g"},
+            ),
             order=alt.Order("place:Q"),
-            color=alt.Color(f"{part}:N", title=part, sort=parts)
-            .scale(domain=parts, range=tones)
-            .legend(orient="right", symbolType="square"),
-            description=HOVER,
+            color=alt.Color(
+                f"{part}:N",
+                title=part,
+                sort=parts,
+                scale={"domain": parts, "range": tones},
+                legend={"orient": "right", "symbolType": "square"},
+            ),
+            description=alt.Description(HOVER),
         )
     )
     labels = (
         of_rows([row for row in placed if row["text"]])
         .mark_text(fontSize=LETTERS, color="var(--on-layer)", clip=True)
-        .encode(y=where, x=alt.X("middle:Q"), text="text:N")
+        .encode(
+            y=alt.Y("node:N", title=None, sort=nodes),
+            x=alt.X("middle:Q"),
+            text=alt.Text("text:N"),
+        )
     )
     height = len(nodes) * (BAR + GAP)
-    return svg(bars + labels, value.replace("_", "-"), label, height=height)
+    return svg(layered(bars, labels), value.replace("_", "-"), label, height=height)
 
 
 def with_labels(

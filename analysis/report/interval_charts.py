@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.report.charts import WIDTH, log_marks, of_rows, svg
+from analysis.report.charts import WIDTH, data_of, layered, log_marks, of_rows, svg
 from analysis.report.drawing import Drawing
 
 COLOURS = (
@@ -19,6 +19,7 @@ DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [6, 2, 2, 2], [1, 3], [10, 4], [3, 1])
 Point = Mapping[str, Any]
 PANEL_HEIGHT = 230
 NUMBER = ",.9~g"
+ACROSS = {"format": NUMBER, "grid": False, "tickCount": 4}  # the axis of `at`, if it is a number
 MOST_DECADES = 2  # with marks at 1, 2 and 5
 EDGE = 1.15  # how far a logarithmic axis goes beyond the data
 SHORT_NAME = 24  # letters
@@ -32,7 +33,7 @@ def dots(
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
-    at = alt.X("at:N", title=axes[0], sort=None).axis(labelAngle=0)
+    at = alt.X("at:N", title=axes[0], sort=None, axis={"labelAngle": 0})
     beside = alt.XOffset("way:N", sort=ways)
     y = _values(rows, axes[1])
     drawn = [
@@ -72,13 +73,11 @@ def lines(
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
-    scale = alt.Scale(type="log", base=2) if doubling else alt.Scale(nice=False)
-    marks = sorted({row["at"] for row in rows}) if doubling else alt.Undefined
-    at = alt.X("at:Q", title=axes[0], scale=scale).axis(
-        values=marks, format=NUMBER, grid=False, tickCount=4
-    )
+    scale = {"type": "log", "base": 2} if doubling else {"nice": False}
+    marks = {"values": sorted({row["at"] for row in rows})} if doubling else {}
+    at = alt.X("at:Q", title=axes[0], scale=scale, axis={**marks, **ACROSS})
     if shares:
-        y = alt.Y("mean:Q", title=axes[1], scale=alt.Scale(domain=[0, 1]))
+        y = alt.Y("mean:Q", title=axes[1], scale={"domain": [0, 1]})
     else:
         y = _values_with_zero(rows, axes[1]) if with_zero else _values(rows, axes[1])
     bounds = any(map(_is_bound, rows))  # beside them, a line may be a single point
@@ -107,13 +106,13 @@ def bars(
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
-    at = alt.X("at:O", title=axes[0]).axis(labelAngle=0)
+    at = alt.X("at:O", title=axes[0], axis={"labelAngle": 0})
     beside = alt.XOffset("way:N", sort=ways)
     y = _values_with_zero(rows, axes[1])
     colour = _by_way(alt.Color, ways, COLOURS)
     drawn = [
         _chart().mark_bar().encode(x=at, xOffset=beside, y=y, color=colour),
-        _intervals(y).encode(x=at, xOffset=beside, color=alt.value("var(--ink)")),
+        _intervals(y).encode(x=at, xOffset=beside, color=alt.ColorValue("var(--ink)")),
     ]
     return _panels(drawn, rows, panels, name, label)
 
@@ -128,20 +127,23 @@ def apart(points: Sequence[Point], panels: Mapping[str, str], name: str, label: 
         own = [row for row in rows if row["panel"] == panel]
         if not own:
             continue
-        at = alt.X("at:Q", title=across, scale=alt.Scale(nice=False)).axis(
-            format=NUMBER, grid=False, tickCount=4
+        at = alt.X("at:Q", title=across, scale={"nice": False}, axis=ACROSS)
+        y = alt.Y(
+            "mean:Q", title=None, scale={"zero": True}, axis={"tickCount": 5, "format": NUMBER}
         )
-        y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=True)).axis(tickCount=5, format=NUMBER)
         colour, dash = _by_way(alt.Color, ways, COLOURS), _by_way(alt.StrokeDash, ways, DASHES)
         line = _chart().mark_line(strokeWidth=2, point={"size": 25})
-        shown = alt.layer(
-            _intervals(y).encode(x=at, color=colour),
-            line.encode(x=at, y=y, color=colour, strokeDash=dash),
-            data=alt.Data(values=own),  # type: ignore[no-untyped-call]
+        drawn.append(
+            layered(
+                _intervals(y).encode(x=at, color=colour),
+                line.encode(x=at, y=y, color=colour, strokeDash=dash),
+                data=data_of(own),
+                width=WIDTH // len(panels) - 60,
+                height=PANEL_HEIGHT,
+                title=panel,
+            )
         )
-        width = WIDTH // len(panels) - 60
-        drawn.append(shown.properties(width=width, height=PANEL_HEIGHT, title=panel))
-    return svg(alt.hconcat(*drawn, spacing=30), name, label, height=None)
+    return svg({"hconcat": drawn, "spacing": 30}, name, label, height=None)
 
 
 def goals(
@@ -158,7 +160,7 @@ def goals(
     panels = []
     for panel, limit in limits.items():
         own = [row for row in rows if row["panel"] == panel]
-        at = alt.X("at:N", title=axes[0], sort=None).axis(labelAngle=0)
+        at = alt.X("at:N", title=axes[0], sort=None, axis={"labelAngle": 0})
         y = _values([*own, {"mean": limit}], axes[1])
         dot = of_rows(own).mark_point(size=55, filled=True)
         line = of_rows([{"mean": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
@@ -169,13 +171,16 @@ def goals(
             color=_by_way(alt.Color, ways, COLOURS),
             shape=_by_way(alt.Shape, ways, SHAPES),
         )
-        width = WIDTH // len(limits) - 60
         panels.append(
-            alt.layer(shown, line.encode(y=alt.Y("mean:Q"))).properties(
-                width=width, height=PANEL_HEIGHT, title=panel
+            layered(
+                shown,
+                line.encode(y=alt.Y("mean:Q")),
+                width=WIDTH // len(limits) - 60,
+                height=PANEL_HEIGHT,
+                title=panel,
             )
         )
-    return svg(alt.hconcat(*panels, spacing=30), name, label, height=None)
+    return svg({"hconcat": panels, "spacing": 30}, name, label, height=None)
 
 
 def _whole(points: Iterable[Point]) -> list[dict[str, Any]]:
@@ -222,7 +227,7 @@ def _is_bound(point: Point) -> bool:
 def _intervals(y: Any) -> Any:
     import altair as alt
 
-    low = y.copy(deep=True)
+    low = y.copy(deep=False)
     low.shorthand = "low:Q"
     return _chart().mark_rule(strokeWidth=1.2, opacity=0.7).encode(y=low, y2=alt.Y2("high:Q"))
 
@@ -233,13 +238,12 @@ def _values(rows: Sequence[Point], what: str) -> Any:
     values = [row["mean"] for row in rows]
     wide = min(values) > 0 and max(values) / min(values) > WIDE_RANGE
     if not wide:
-        scale = alt.Scale(zero=True)
-        return alt.Y("mean:Q", title=what, scale=scale).axis(tickCount=6, format=NUMBER)
+        axis = {"tickCount": 6, "format": NUMBER}
+        return alt.Y("mean:Q", title=what, scale={"zero": True}, axis=axis)
     domain = [min(values) / EDGE, max(values) * EDGE]
     marks = log_marks(domain[0], domain[1], MOST_DECADES)
-    return alt.Y("mean:Q", title=what, scale=alt.Scale(type="log", domain=domain, nice=False)).axis(
-        values=marks, format=NUMBER
-    )
+    scale = {"type": "log", "domain": domain, "nice": False}
+    return alt.Y("mean:Q", title=what, scale=scale, axis={"values": marks, "format": NUMBER})
 
 
 def _values_with_zero(rows: Sequence[Point], what: str) -> Any:
@@ -247,38 +251,42 @@ def _values_with_zero(rows: Sequence[Point], what: str) -> Any:
 
     most = max(row["mean"] for row in rows)
     marks = [0, *(10**decade for decade in range(len(str(int(most)))))]
-    scale = alt.Scale(type="symlog", constant=1, domain=[0, most * EDGE], nice=False)
-    return alt.Y("mean:Q", title=what, scale=scale).axis(values=marks, format=NUMBER)
+    scale = {"type": "symlog", "constant": 1, "domain": [0, most * EDGE], "nice": False}
+    return alt.Y("mean:Q", title=what, scale=scale, axis={"values": marks, "format": NUMBER})
 
 
 def _panels(
     drawn: Sequence[Any], rows: list[dict[str, Any]], panels: Sequence[str], name: str, label: str
 ) -> Drawing:
-    import altair as alt
-
     shown = [panel for panel in panels if any(row["panel"] == panel for row in rows)]
     width = WIDTH // max(1, len(shown)) - 40
-    layered = alt.layer(*drawn).properties(width=width, height=PANEL_HEIGHT)
-    header = alt.Header(title=None, labelColor="var(--quiet)", labelFontSize=12)
-    faceted = layered.facet(
-        data=alt.Data(values=rows),  # type: ignore[no-untyped-call]
-        column=alt.Column("panel:N", sort=shown, header=header),
-        spacing=18,
-    )
+    header = {"title": None, "labelColor": "var(--quiet)", "labelFontSize": 12}
+    column = {"field": "panel", "type": "nominal", "sort": shown, "header": header}
+    faceted = {
+        "data": data_of(rows),
+        "facet": {"column": column},
+        "spec": layered(*drawn, width=width, height=PANEL_HEIGHT),
+        "spacing": 18,
+    }
     return svg(faceted, name, label, height=None)
 
 
 def _by_way(channel: Any, ways: Sequence[str], values: Sequence[Any]) -> Any:
-    return (
-        channel("way:N", title=None, sort=list(ways))
-        .scale(domain=list(ways), range=[values[n % len(values)] for n in range(len(ways))])
-        .legend(
-            orient="bottom",
-            columns=_columns(ways),
-            columnPadding=40,
-            labelLimit=330,
-            symbolSize=90,
-        )
+    return channel(
+        "way:N",
+        title=None,
+        sort=list(ways),
+        scale={
+            "domain": list(ways),
+            "range": [values[n % len(values)] for n in range(len(ways))],
+        },
+        legend={
+            "orient": "bottom",
+            "columns": _columns(ways),
+            "columnPadding": 40,
+            "labelLimit": 330,
+            "symbolSize": 90,
+        },
     )
 
 

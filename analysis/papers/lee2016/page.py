@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from analysis.papers.lee2016.cells import Sheet
 from analysis.report import pages
-from analysis.report.charts import delay_axis, of_rows, svg
+from analysis.report.charts import delay_axis, layered, of_rows, specification, svg
 from analysis.report.drawing import Drawing
 
 # The figures as charts. Series differ by colour and by dash or shape.
@@ -85,9 +85,9 @@ def scatter(
     bounds = (
         of_rows(lines)
         .mark_line(strokeWidth=1.5, strokeDash=[4, 3], color="var(--ink)", opacity=0.6)
-        .encode(x=at, y=axis, detail="title:N")
+        .encode(x=at, y=axis, detail=alt.Detail("title:N"))
     )
-    return svg(alt.layer(bounds, drawn) if lines else drawn, name, label)
+    return svg(layered(bounds, drawn) if lines else specification(drawn), name, label)
 
 
 def shares(
@@ -107,12 +107,12 @@ def shares(
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             x=delay_axis(rows, alt.X),
-            y=alt.Y("share:Q", title="arrived", scale=alt.Scale(domain=[0, 1])).axis(format="%"),
+            y=alt.Y("share:Q", title="arrived", scale={"domain": [0, 1]}, axis={"format": "%"}),
             color=_by_series(alt.Color, shown, titles, COLOURS),
             strokeDash=_by_series(alt.StrokeDash, shown, titles, DASHES),
         )
     )
-    return svg(drawn, name, label, height=SMALL)
+    return svg(specification(drawn), name, label, height=SMALL)
 
 
 def by_rate(
@@ -128,20 +128,22 @@ def by_rate(
         .mark_line(strokeWidth=2, point={"size": 30})
         .encode(
             x=_rate_axis(),
-            y=alt.Y("value:Q", title=what, scale=alt.Scale(zero=False)),
+            y=alt.Y("value:Q", title=what, scale={"zero": False}),
             color=_by_series(alt.Color, shown, titles, COLOURS),
             strokeDash=_by_series(alt.StrokeDash, shown, titles, DASHES),
         )
     )
-    return svg(drawn, name, label)
+    return svg(specification(drawn), name, label)
 
 
 def _rate_axis() -> Any:
     import altair as alt
 
-    scale = alt.Scale(nice=False, zero=False, padding=12)
-    return alt.X("rate:Q", title="rate of the line, kB/s", scale=scale).axis(
-        format="d", tickMinStep=1
+    return alt.X(
+        "rate:Q",
+        title="rate of the line, kB/s",
+        scale={"nice": False, "zero": False, "padding": 12},
+        axis={"format": "d", "tickMinStep": 1},
     )
 
 
@@ -149,10 +151,12 @@ def _by_series(
     channel: Any, shown: Sequence[str], titles: Mapping[str, str], values: Mapping[str, Any]
 ) -> Any:
     names = [titles[key] for key in shown]
-    return (
-        channel("title:N", title=None, sort=names)
-        .scale(domain=names, range=[values[key] for key in shown])
-        .legend(orient="right", symbolSize=120)
+    return channel(
+        "title:N",
+        title=None,
+        sort=names,
+        scale={"domain": names, "range": [values[key] for key in shown]},
+        legend={"orient": "right", "symbolSize": 120},
     )
 
 

@@ -9,7 +9,7 @@ from analysis.captures.clock import Clock
 from analysis.formatting import NARROW, natural, plain, seconds_with_error
 from analysis.inputs.clocks import WHEN, read_clocks
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import WIDTH, of_rows, svg
+from analysis.report.charts import WIDTH, Specification, layered, of_rows, svg
 from analysis.report.drawing import Drawing
 
 # One panel for each clock: offset, error band and measurements with bars; readable without colour.
@@ -23,20 +23,19 @@ Panel = tuple[
 
 def draw(panels: list[Panel], edges: list[float], label: str) -> Drawing:
     """Rows: at_s, offset_ms, low_ms, high_ms. `edges`: begin and end of the scenario, in seconds."""
-    import altair as alt
-
     last = len(panels) - 1
     drawn = [_panel(panel, edges, number == last) for number, panel in enumerate(panels)]
-    return svg(alt.vconcat(*drawn, spacing=16), "clocks", label, height=None)
+    return svg({"vconcat": drawn, "spacing": 16}, "clocks", label, height=None)
 
 
-def _panel(panel: Panel, edges: list[float], lowest: bool) -> Any:
+def _panel(panel: Panel, edges: list[float], lowest: bool) -> Specification:
     import altair as alt
 
     node, line, measured = panel
-    at = alt.X("at_s:Q", title="seconds after the start" if lowest else None).scale(nice=False)
-    scale = alt.Scale(zero=False, nice=True)
-    y = alt.Y("low_ms:Q", title="ahead, ms", scale=scale).axis(tickCount=4)
+    title = "seconds after the start" if lowest else None
+    at = alt.X("at_s:Q", title=title, scale={"nice": False})
+    scale = {"zero": False, "nice": True}
+    y = alt.Y("low_ms:Q", title="ahead, ms", scale=scale, axis={"tickCount": 4})
     band = of_rows(line).mark_area(color="var(--quiet)", opacity=0.22)
     curve = of_rows(line).mark_line(color="var(--accent)", strokeWidth=2)
     rules = of_rows([{"at_s": edge} for edge in edges]).mark_rule(
@@ -47,14 +46,14 @@ def _panel(panel: Panel, edges: list[float], lowest: bool) -> Any:
         filled=True, size=38, opacity=1, shape="circle", color="var(--ink)"
     )
     layers = [
-        band.encode(x=at, y=y, y2="high_ms:Q"),
+        band.encode(x=at, y=y, y2=alt.Y2("high_ms:Q")),
         curve.encode(x=at, y=alt.Y("offset_ms:Q", scale=scale)),
-        bars.encode(x=at, y=alt.Y("low_ms:Q", scale=scale), y2="high_ms:Q"),
+        bars.encode(x=at, y=alt.Y("low_ms:Q", scale=scale), y2=alt.Y2("high_ms:Q")),
         dots.encode(x=at, y=alt.Y("offset_ms:Q", scale=scale)),
     ]
     if edges:
         layers.insert(0, rules.encode(x=at))
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=node)
+    return layered(*layers, width=WIDTH, height=HEIGHT, title=node)
 
 
 MOST_PANELS = 8  # clocks in the chart; those with the largest errors stay

@@ -16,7 +16,9 @@ from analysis.report.charts import (
     WIDE_RANGE,
     delay_axis,
     label_spots,
+    layered,
     of_rows,
+    specification,
     svg,
     wide,
 )
@@ -187,21 +189,26 @@ def delay_shares(
         .encode(
             x=delay_axis(rows, alt.X),
             y=alt.Y(
-                "share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])
-            ).axis(format="%", tickCount=5),
+                "share:Q",
+                title="arrived, of all expected",
+                scale={"domain": [0, 1]},
+                axis={"format": "%", "tickCount": 5},
+            ),
             color=_by_level(rows, alt.Color, _colours(rows)),
             strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
         )
     )
     names = of_rows(label_spots(rows, WIDE_RANGE)).encode(
-        x=alt.X("delay_s:Q"), y=alt.Y("share:Q"), text="text:N"
+        x=alt.X("delay_s:Q"), y=alt.Y("share:Q"), text=alt.Text("text:N")
     )
     behind = names.mark_text(**BESIDE, stroke="var(--card)", strokeWidth=5, strokeJoin="round")
     drawn = [lines, behind, names.mark_text(**BESIDE)]
     if bars:
         across = of_rows(shown_bars(bars, rows)).mark_rule(strokeWidth=1.5, color="var(--ink)")
-        drawn.insert(1, across.encode(x=alt.X("low_s:Q"), x2="high_s:Q", y=alt.Y("share:Q")))
-    return svg(alt.layer(*drawn), "shares", label)
+        drawn.insert(
+            1, across.encode(x=alt.X("low_s:Q"), x2=alt.X2("high_s:Q"), y=alt.Y("share:Q"))
+        )
+    return svg(layered(*drawn), "shares", label)
 
 
 def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> Drawing:
@@ -209,7 +216,7 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
     import altair as alt
 
     rows = on_axis(rows)
-    at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
+    at = alt.X("at_s:Q", title="published, seconds after the start", scale={"nice": True})
     shown = rows + lost
     points = (
         of_rows(rows)
@@ -219,7 +226,7 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
             y=delay_axis(rows, alt.Y),
             color=_by_level(shown, alt.Color, _colours(shown)),
             shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
-            description=HOVER,
+            description=alt.Description(HOVER),
         )
     )
     crosses = (
@@ -227,18 +234,18 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
         .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
         .encode(
             x=at,
-            y=alt.value(0),
+            y=alt.YValue(0),  # type: ignore[no-untyped-call]
             color=_by_level(shown, alt.Color, _colours(shown)),
-            description=HOVER,
+            description=alt.Description(HOVER),
         )
     )
     drawn = [points, crosses] if lost else [points]
     if any("low_s" in row for row in rows):
         bars = of_rows(shown_bars(rows, rows)).mark_rule(strokeWidth=1, opacity=0.6)
         colour = _by_level(shown, alt.Color, _colours(shown))
-        ends = {"y": alt.Y("low_s:Q"), "y2": "high_s:Q"}
+        ends = {"y": alt.Y("low_s:Q"), "y2": alt.Y2("high_s:Q")}
         drawn.insert(0, bars.encode(x=at, **ends, color=colour))
-    return svg(alt.layer(*drawn) if len(drawn) > 1 else points, "times", label)
+    return svg(layered(*drawn) if len(drawn) > 1 else specification(points), "times", label)
 
 
 def on_axis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -277,10 +284,12 @@ def _colours(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> Any:
-    return (
-        channel("level:N", title="level", sort=_present(rows))
-        .scale(domain=_present(rows), range=values)
-        .legend(orient="right", symbolSize=220)
+    return channel(
+        "level:N",
+        title="level",
+        sort=_present(rows),
+        scale={"domain": _present(rows), "range": values},
+        legend={"orient": "right", "symbolSize": 220},
     )
 
 

@@ -5,7 +5,17 @@ from itertools import pairwise
 from typing import Any
 
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import DASHES, LEVELS, SMALL_HEIGHT, WIDTH, of_rows, svg
+from analysis.report.charts import (
+    DASHES,
+    LEVELS,
+    SMALL_HEIGHT,
+    WIDTH,
+    Specification,
+    layered,
+    of_rows,
+    specification,
+    svg,
+)
 from analysis.report.drawing import Drawing
 
 # The chart: rain, index and levels over the scenario's own time, one below the other.
@@ -28,23 +38,23 @@ def draw(
 
     `texts`: titles, the end of time and the threshold; times in the unit that the axis names.
     """
-    import altair as alt
-
     panels = []
     if any(row["rain"] for row in curves):
         panels.append(_spread(curves, "rain", texts["rain"], None, texts))
     panels.append(_spread(curves, "index", texts["index"], texts["threshold"], texts))
     panels.append(_levels(levels, failures, texts))
-    together = alt.vconcat(*panels, spacing=20).resolve_scale(
-        color="independent", strokeDash="independent"
-    )
+    together = {
+        "vconcat": panels,
+        "spacing": 20,
+        "resolve": {"scale": {"color": "independent", "strokeDash": "independent"}},
+    }
     return svg(together, "hazard", label, height=None)
 
 
 def _time(texts: dict[str, Any], title: str | None = None) -> Any:
     import altair as alt
 
-    return alt.X("at:Q", title=title, scale=alt.Scale(domain=[0, texts["end"]], nice=False))
+    return alt.X("at:Q", title=title, scale={"domain": [0, texts["end"]], "nice": False})
 
 
 def _spread(
@@ -53,7 +63,7 @@ def _spread(
     title: str,
     threshold: float | None,
     texts: dict[str, Any],
-) -> Any:
+) -> Specification:
     """Maximum, median and minimum of all sites; one line if they are equal."""
     import altair as alt
 
@@ -67,16 +77,26 @@ def _spread(
         for part, _ in parts
         for row in curves
     ]
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=name == "rain", nice=True))
+    y = alt.Y(
+        "value:Q",
+        title=None,
+        scale={"zero": name == "rain", "nice": True},
+        axis={"tickCount": 5},
+    )
     drawn = (
         of_rows(rows)
         .mark_line(strokeWidth=2, color="var(--accent)")
         .encode(
             x=_time(texts),
-            y=y.axis(tickCount=5),
-            strokeDash=alt.StrokeDash("part:N")
-            .scale(domain=[part for part, _ in parts], range=[dash for _, dash in parts])
-            .legend(None),
+            y=y,
+            strokeDash=alt.StrokeDash(
+                "part:N",
+                scale={
+                    "domain": [part for part, _ in parts],
+                    "range": [dash for _, dash in parts],
+                },
+                legend=None,
+            ),
         )
     )
     last = curves[-1]
@@ -88,7 +108,7 @@ def _spread(
         layers.append(
             rule.mark_rule(strokeDash=[5, 4], color="var(--care)").encode(y=alt.Y("value:Q"))
         )
-    return alt.layer(*layers).properties(width=WIDTH - NAMES, height=SMALL_HEIGHT, title=title)
+    return layered(*layers, width=WIDTH - NAMES, height=SMALL_HEIGHT, title=title)
 
 
 def _apart(ends: list[dict[str, Any]], rows: list[dict[str, Any]]) -> bool:
@@ -103,20 +123,29 @@ def _text(rows: list[dict[str, Any]], texts: dict[str, Any]) -> Any:
     import altair as alt
 
     return (
-        of_rows(rows).mark_text(**_BESIDE).encode(x=_time(texts), y=alt.Y("value:Q"), text="text:N")
+        of_rows(rows)
+        .mark_text(**_BESIDE)
+        .encode(x=_time(texts), y=alt.Y("value:Q"), text=alt.Text("text:N"))
     )
 
 
-def _levels(rows: list[dict[str, Any]], failures: list[float], texts: dict[str, Any]) -> Any:
+def _levels(
+    rows: list[dict[str, Any]], failures: list[float], texts: dict[str, Any]
+) -> Specification:
     import altair as alt
 
-    y = alt.Y("sites:Q", title=None, scale=alt.Scale(domain=[0, texts["sites"]], nice=False))
+    y = alt.Y(
+        "sites:Q",
+        title=None,
+        scale={"domain": [0, texts["sites"]], "nice": False},
+        axis={"tickCount": 5, "format": "d"},
+    )
     lines = (
         of_rows(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
         .encode(
             x=_time(texts, texts["time"]),
-            y=y.axis(tickCount=5, format="d"),
+            y=y,
             color=_by_level(alt.Color, [f"var(--level-{level})" for level in UPPER]),
             strokeDash=_by_level(alt.StrokeDash, list(DASHES[: len(UPPER)])),
         )
@@ -124,18 +153,21 @@ def _levels(rows: list[dict[str, Any]], failures: list[float], texts: dict[str, 
     marks = (
         of_rows([{"at": at} for at in failures])
         .mark_text(text="✕", fontSize=12, baseline="bottom", dy=-2, color="var(--level-5)")
-        .encode(x=_time(texts, texts["time"]), y=alt.value(0))
+        .encode(x=_time(texts, texts["time"]), y=alt.YValue(0))  # type: ignore[no-untyped-call]
     )
-    chart = alt.layer(lines, marks) if failures else lines
-    return chart.properties(width=WIDTH - NAMES, height=SMALL_HEIGHT * 1.6, title=texts["levels"])
+    chart = layered(lines, marks) if failures else specification(lines)
+    size = {"width": WIDTH - NAMES, "height": SMALL_HEIGHT * 1.6}
+    return {**chart, **size, "title": texts["levels"]}
 
 
 def _by_level(channel: Any, values: list[Any]) -> Any:
     """One legend for colour and dash, so that either is enough."""
-    return (
-        channel("level:N", title="level", sort=list(UPPER))
-        .scale(domain=list(UPPER), range=values)
-        .legend(orient="right", symbolSize=220)
+    return channel(
+        "level:N",
+        title="level",
+        sort=list(UPPER),
+        scale={"domain": list(UPPER), "range": values},
+        legend={"orient": "right", "symbolSize": 220},
     )
 
 

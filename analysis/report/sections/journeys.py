@@ -13,7 +13,7 @@ from analysis.formatting import seconds
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors
-from analysis.report.charts import HOVER, TIME_LABEL, WIDTH, of_rows, svg
+from analysis.report.charts import HOVER, TIME_LABEL, WIDTH, Specification, layered, of_rows, svg
 from analysis.report.drawing import Drawing
 
 # The chart: a bar for each stage of a hop; stages differ by height and filling, so colour is not needed.
@@ -41,35 +41,41 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def draw(panels: Sequence[tuple[str, list[dict[str, Any]]]], label: str) -> Drawing:
     """Panels with a title and rows: hop, stage, begin_s, end_s; each has its own axis."""
-    import altair as alt
-
-    drawn = [_panel(title, rows) for title, rows in panels]
-    whole = alt.vconcat(*drawn, spacing=26).resolve_scale(x="independent", y="independent")
+    whole = {
+        "vconcat": [_panel(title, rows) for title, rows in panels],
+        "spacing": 26,
+        "resolve": {"scale": {"x": "independent", "y": "independent"}},
+    }
     return svg(whole, "journey", label, height=None)
 
 
-def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
+def _panel(title: str, rows: list[dict[str, Any]]) -> Specification:
     import altair as alt
 
     order = list(dict.fromkeys(row["hop"] for row in rows))
     end = max(row["end_s"] for row in rows) or 1.0
-    y = alt.Y("hop:N", title=None, sort=order).axis(
-        domain=False, ticks=False, labelLimit=NAMES, minExtent=NAMES
+    y = alt.Y(
+        "hop:N",
+        title=None,
+        sort=order,
+        axis={"domain": False, "ticks": False, "labelLimit": NAMES, "minExtent": NAMES},
     )
-    x = alt.X("begin_s:Q", title="after publication").scale(
-        domain=[0, end * AXIS_MARGIN], nice=False
+    x = alt.X(
+        "begin_s:Q",
+        title="after publication",
+        scale={"domain": [0, end * AXIS_MARGIN], "nice": False},
+        axis={"labelExpr": TIME_LABEL, "tickCount": 6},
     )
-    x = x.axis(labelExpr=TIME_LABEL, tickCount=6)
     layers = [
         of_rows([_with_hover(row) for row in rows if row["stage"] == stage])
         .mark_bar(**style)
-        .encode(y=y, x=x, x2="end_s:Q", description=HOVER)
+        .encode(y=y, x=x, x2=alt.X2("end_s:Q"), description=alt.Description(HOVER))
         for stage, style in STYLES.items()
     ]
     labels = of_rows(_totals(rows)).mark_text(align="left", dx=7, fontSize=12)
-    layers.append(labels.encode(y=y, x=alt.X("end_s:Q"), text="text:N"))
+    layers.append(labels.encode(y=y, x=alt.X("end_s:Q"), text=alt.Text("text:N")))
     size = {"width": WIDTH - NAMES, "height": len(order) * ROW}
-    return alt.layer(*layers).properties(title=title, **size)
+    return layered(*layers, title=title, **size)
 
 
 def _with_hover(row: dict[str, Any]) -> dict[str, Any]:

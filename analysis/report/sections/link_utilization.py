@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from analysis.formatting import natural, percent
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import HOVER, WIDTH, of_rows, svg
+from analysis.report.charts import HOVER, WIDTH, layered, of_rows, svg
 from analysis.report.drawing import Drawing
 
 # The heat map: the opacity is the utilization; a dot marks full cells, and each row has its peak in numbers.
@@ -31,20 +31,25 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
         }
         for row in rows
     ]
-    y = alt.Y("line:N", title=None, sort=lines).scale(paddingInner=0.12)
-    y = y.axis(domain=False, ticks=False, labelLimit=NAMES, labelOverlap=False)
-    x = alt.X("from_s:Q", title="seconds after the start").scale(nice=False, zero=True)
+    y = alt.Y(
+        "line:N",
+        title=None,
+        sort=lines,
+        scale={"paddingInner": 0.12},
+        axis={"domain": False, "ticks": False, "labelLimit": NAMES, "labelOverlap": False},
+    )
+    x = alt.X("from_s:Q", title="seconds after the start", scale={"nice": False, "zero": True})
     cells = (
         of_rows(shown)
         .mark_rect(color="var(--accent)")
         .encode(
             y=y,
             x=x,
-            x2="to_s:Q",
-            fillOpacity=alt.FillOpacity("filled:Q")
-            .scale(domain=[0, 1], range=[0.05, 1])
-            .legend(None),
-            description=HOVER,
+            x2=alt.X2("to_s:Q"),
+            fillOpacity=alt.FillOpacity(
+                "filled:Q", scale={"domain": [0, 1], "range": [0.05, 1]}, legend=None
+            ),
+            description=alt.Description(HOVER),
         )
     )
     middles = [
@@ -57,13 +62,15 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
     )
     labels = [{"line": line, "text": percent(peak)} for line, peak in peaks.items()]
     peak = of_rows(labels).mark_text(align="left", fontSize=11)
-    chart = alt.layer(
+    width = WIDTH - NAMES - PEAKS
+    chart = layered(
         cells,
-        dots.encode(y=y, x=alt.X("from_s:Q"), description=HOVER),
-        peak.encode(y=y, x=alt.value(WIDTH - NAMES - PEAKS + 8), text="text:N"),
+        dots.encode(y=y, x=alt.X("from_s:Q"), description=alt.Description(HOVER)),
+        peak.encode(y=y, x=alt.XValue(width + 8), text=alt.Text("text:N")),  # type: ignore[no-untyped-call]
+        width=width,
+        height=len(lines) * ROW,
     )
-    size = {"width": WIDTH - NAMES - PEAKS, "height": len(lines) * ROW}
-    return svg(chart.properties(**size), "link_utilization", label, height=None)
+    return svg(chart, "link_utilization", label, height=None)
 
 
 MOST_LINES = 40  # links and directions in the chart; the fullest stay

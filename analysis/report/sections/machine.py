@@ -12,7 +12,9 @@ from analysis.report.charts import (
     MOST_DECADES,
     SMALL_HEIGHT,
     WIDTH,
+    Specification,
     delay_axis,
+    layered,
     of_rows,
     svg,
 )
@@ -27,23 +29,28 @@ def machine(
 
     window = [{"from_s": 0.0, "to_s": played_s}] if played_s is not None else []
 
-    def panel(value: str, y: Any, limit: float, below: str | None) -> Any:
-        at = alt.X("at_s:Q", title=below, scale=alt.Scale(nice=False))
+    def panel(value: str, y: Any, limit: float, below: str | None) -> Specification:
+        at = alt.X("at_s:Q", title=below, scale={"nice": False})
         drawn = of_rows(rows).mark_line(strokeWidth=1.8, color="var(--accent)").encode(x=at, y=y)
         line = of_rows([{"limit": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
         shade = of_rows(window).mark_rect(color="var(--line)", opacity=0.45)
-        layers = [
-            shade.encode(x=alt.X("from_s:Q"), x2="to_s:Q"),
+        return layered(
+            shade.encode(x=alt.X("from_s:Q"), x2=alt.X2("to_s:Q")),
             line.encode(y=alt.Y("limit:Q")),
             drawn,
-        ]
-        return alt.layer(*layers).properties(width=WIDTH, height=SMALL_HEIGHT, title=value)
+            width=WIDTH,
+            height=SMALL_HEIGHT,
+            title=value,
+        )
 
-    used = alt.Y("cpu_used:Q", title=None, scale=alt.Scale(domain=[0, 1])).axis(
-        format="%", tickCount=5
+    used = alt.Y(
+        "cpu_used:Q",
+        title=None,
+        scale={"domain": [0, 1]},
+        axis={"format": "%", "tickCount": 5},
     )
     shown = [*rows, {"delay_s": limits["delay_s"]}]
-    late = delay_axis(shown, alt.Y, MOST_DECADES * SMALL_HEIGHT / HEIGHT).title(None)
+    late = delay_axis(shown, alt.Y, MOST_DECADES * SMALL_HEIGHT / HEIGHT, title=None)
     panels = [
         panel("processors in use", used, limits["cpu_used"], None),
         panel(
@@ -53,7 +60,7 @@ def machine(
             "seconds after the start",
         ),
     ]
-    return svg(alt.vconcat(*panels, spacing=18), "machine", label, height=None)
+    return svg({"vconcat": panels, "spacing": 18}, "machine", label, height=None)
 
 
 MOST_POINTS = 400  # a reader cannot distinguish more

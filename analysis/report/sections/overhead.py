@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from analysis.formatting import size
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import HOVER, of_rows, svg
+from analysis.report.charts import HOVER, layered, of_rows, svg
 from analysis.report.drawing import Drawing
 
 
@@ -21,26 +21,41 @@ def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) ->
         {**row, "hover": f"{row['where']}, {row['name']}: {size(row['bytes'])}, {row['share']:.1%}"}
         for row in rows
     ]
-    base = of_rows(shown).encode(
-        y=alt.Y("where:N", title=None, sort=None).axis(domain=False, ticks=False, labelFontSize=13),
-        x=alt.X("share:Q", title="share of the bytes on these links", stack="zero")
-        .axis(format="%")
-        .scale(domain=[0, 1]),
-        order=alt.Order("place:Q"),
-        description=HOVER,
-    )
-    bars = base.mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=26).encode(
-        color=alt.Color("name:N", title=None, sort=names)
-        .scale(domain=names, range=tones)
-        .legend(orient="bottom", columns=4, symbolType="square")
+    bars = (
+        of_rows(shown)
+        .mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=26)
+        .encode(
+            y=alt.Y(
+                "where:N",
+                title=None,
+                sort=None,
+                axis={"domain": False, "ticks": False, "labelFontSize": 13},
+            ),
+            x=alt.X(
+                "share:Q",
+                title="share of the bytes on these links",
+                stack="zero",
+                axis={"format": "%"},
+                scale={"domain": [0, 1]},
+            ),
+            order=alt.Order("place:Q"),
+            color=alt.Color(
+                "name:N",
+                title=None,
+                sort=names,
+                scale={"domain": names, "range": tones},
+                legend={"orient": "bottom", "columns": 4, "symbolType": "square"},
+            ),
+            description=alt.Description(HOVER),
+        )
     )
     labels = (
         of_rows([row for row in rows if row["text"]])
         .mark_text(fontSize=11, color="var(--on-layer)", clip=True)
-        .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text="text:N")
+        .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text=alt.Text("text:N"))
     )
     count = len({row["where"] for row in rows})
-    return svg(bars + labels, "layers", label, height=count * 40)
+    return svg(layered(bars, labels), "layers", label, height=count * 40)
 
 
 LAYERS = {

@@ -7,7 +7,7 @@ from typing import Any
 from analysis.formatting import NARROW, percent, seconds, size
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
-from analysis.report.charts import LETTERS, LEVELS, of_rows, stacked_bars, svg
+from analysis.report.charts import LETTERS, LEVELS, layered, of_rows, stacked_bars, svg
 from analysis.report.drawing import Drawing
 
 # Charts: copies and control traffic by broker, and path lengths.
@@ -54,17 +54,23 @@ def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> Drawing:
     levels = [level for level in LEVELS if any(row["level"] == level for row in rows)]
     tones = [f"var(--level-{level})" for level in levels]
     base = of_rows(list(rows)).encode(
-        x=alt.X("hops:O", title="hops from publisher to subscriber").axis(labelAngle=0),
+        x=alt.X("hops:O", title="hops from publisher to subscriber", axis={"labelAngle": 0}),
         xOffset=alt.XOffset("level:N", sort=levels),
-        y=alt.Y("share:Q", title="share of the level's deliveries").axis(format="%"),
+        y=alt.Y("share:Q", title="share of the level's deliveries", axis={"format": "%"}),
     )
     bars = base.mark_bar().encode(
-        color=alt.Color("level:N", title="level", sort=levels)
-        .scale(domain=levels, range=tones)
-        .legend(orient="right", symbolType="square"),
+        color=alt.Color(
+            "level:N",
+            title="level",
+            sort=levels,
+            scale={"domain": levels, "range": tones},
+            legend={"orient": "right", "symbolType": "square"},
+        ),
     )
-    labels = base.mark_text(fontSize=LETTERS, dy=-6, color="var(--quiet)").encode(text="level:N")
-    return svg(bars + labels, "hops", label, height=HOPS_HEIGHT)
+    labels = base.mark_text(fontSize=LETTERS, dy=-6, color="var(--quiet)").encode(
+        text=alt.Text("level:N")
+    )
+    return svg(layered(bars, labels), "hops", label, height=HOPS_HEIGHT)
 
 
 MOST_BARS = 40  # brokers in a chart

@@ -158,6 +158,16 @@ def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
     assert all(name.startswith("shares-") for name in re.findall(r'\bid="([^"]+)"', text))
 
 
+def test_layers_keep_their_rows_without_a_copy():
+    rows = [{"delay_s": 0.1}]
+    chart = charts.layered(
+        charts.of_rows(rows).mark_point(), charts.of_rows([]).mark_line(), title="delays"
+    )
+    assert chart["title"] == "delays"
+    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["point", "line"]
+    assert chart["layer"][0]["data"]["values"].values is rows
+
+
 @given(st.floats(-6, 3), st.floats(1.31, 8))
 def test_a_logarithmic_axis_has_every_power_of_ten_and_marks_that_do_not_touch(low, decades):
     begin, end = 10**low, 10 ** (low + decades)
