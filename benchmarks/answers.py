@@ -3,7 +3,7 @@
 `python -m benchmarks.answers [--rounds N] [--json] [--check]`. A demo run is made once. Each round runs commands that
 compute nothing, beside a program that has one option and prints an empty table, and writes the report. Then it starts a
 plain session, which sums ten numbers, and analyses the run with its report: cold, cold without a class archive, and
-with Spark kept ready. See docs/benchmarks.md.
+with Spark kept ready. See docs/explanation/benchmarks.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How long a lab takes to come up and to go, beside docker-compose and Mininet. See docs/benchmarks.md.
+"""How long a lab takes to come up and to go, beside docker-compose and Mininet. See docs/explanation/benchmarks.md.
 
 `python -m benchmarks.bringup [--what docker,netns] [--count N] [--rounds N] [--json] [--check]`
 """

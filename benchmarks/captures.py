@@ -3,7 +3,7 @@
 Three times in Spark: as `testbed packets` does it, where each task writes what it reads; as a table whose fields all
 get to Spark's own operators; and as a table that Spark writes.
 
-`python -m benchmarks.captures [--packets N] [--rounds N] [--json] [--check]`. See docs/benchmarks.md.
+`python -m benchmarks.captures [--packets N] [--rounds N] [--json] [--check]`. See docs/explanation/benchmarks.md.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.chain [--packets N] [--no-double] [--json] [--check]`. Each run is measured in a process of its
 own, with the memory of all processes that it starts; then on a cluster of two workers on this machine; then one with
-twice as many packets. Beside them a plain Spark session, which sums ten numbers. See docs/benchmarks.md.
+twice as many packets. Beside them a plain Spark session, which sums ten numbers. See docs/explanation/benchmarks.md.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Which boxes hold a point: the index of the Publish/Subscribe map beside a scan of every box, and a broker's clients.
 
-`python -m benchmarks.matching [--subscriptions N] [--events N] [--json] [--check]`. See docs/benchmarks.md.
+`python -m benchmarks.matching [--subscriptions N] [--events N] [--json] [--check]`. See docs/explanation/benchmarks.md.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Overlays of up to 100,000 nodes: how fast they are built and followed, and FAN-TBPS beside PSG-TBPS.
 
-`python -m benchmarks.overlays [--what reach,growth,paper] [--json] [--check]`. See docs/benchmarks.md.
+`python -m benchmarks.overlays [--what reach,growth,paper] [--json] [--check]`. See docs/explanation/benchmarks.md.
 """
 
 import argparse

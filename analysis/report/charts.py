@@ -129,9 +129,9 @@ CONFIG: dict[str, Any] = {
 Specification = dict[str, Any]  # of Vega-Lite
 
 
-def data_of(rows: list[dict[str, Any]]) -> dict[str, drawing.Rows]:
+def data_of(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """These rows as the data of a specification."""
-    return {"values": drawing.Rows(rows)}
+    return {"values": rows}
 
 
 def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":

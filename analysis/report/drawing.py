@@ -28,13 +28,6 @@ from analysis.report import drawer
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a chart; altair would copy a list of them, and each of its values, several times."""
-
-    values: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
 class Drawing:
     """A chart that is drawn meanwhile; templates and `str` wait for it. ValueError if its specification is wrong."""
 
@@ -54,13 +47,8 @@ def load(ready: Path | None = None) -> None:
 
 def begin(specification: dict[str, Any], finish: Callable[[str], str] = str) -> Drawing:
     """Draw this chart; `finish` edits its SVG."""
-    question = json.dumps(specification, default=_values)
+    question = json.dumps(specification)
     return Drawing(_drawer(os.getpid()).submit(question), finish)
-
-
-def _values(rows: object) -> list[dict[str, Any]]:
-    assert isinstance(rows, Rows)
-    return rows.values
 
 
 @cache

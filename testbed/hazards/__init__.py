@@ -1,1 +1,1 @@
-"""Disasters as models: rain or shaking in, warning levels and publications of sensors out. Pure; docs/hazards.md."""
+"""Disasters as models: rain or shaking in, warning levels and publications of sensors out. Pure; docs/explanation/hazards.md."""

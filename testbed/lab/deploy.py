@@ -29,7 +29,7 @@ def plan_deployment(topology: Topology, inventory: Path) -> Deployment:
     if is_mixed(topology) and uplink is None:
         raise InputError(
             f"lab {topology.name} has nodes on this machine, too, and the inventory no way between them and the boards",
-            "set `testbed_uplink_interface` and `testbed_uplink_address` of the group `boards` (docs/boards.md)",
+            "set `testbed_uplink_interface` and `testbed_uplink_address` of the group `boards` (docs/howto/boards.md)",
         )
     _refuse_unsupported_actions(topology)
     return Deployment(inventory.resolve(), boards, uplink)

@@ -110,7 +110,7 @@ MethodName = Annotated[
     typer.Option(
         "--overlay",
         metavar="METHOD",
-        help="sg-tbps, zorder-map, ... (docs/overlays.md): for the brokers of FILE instead of theirs; "
+        help="sg-tbps, zorder-map, ... (docs/explanation/overlays.md): for the brokers of FILE instead of theirs; "
         "without FILE, an overlay is made up.",
     ),
 ]
@@ -301,7 +301,7 @@ def _show_overlay(scenario: "Scenario", output: Path | None, terminal: Terminal)
         simulated = simulate(scenario)
     except ValueError as error:
         raise InputError(
-            str(error), "docs/overlays.md lists the parameters of each method"
+            str(error), "docs/explanation/overlays.md lists the parameters of each method"
         ) from error
     _write(output, svg(simulated))
     terminal.document(document(simulated))

@@ -20,7 +20,7 @@ from testbed.topology.schema.sections import RawDelivery
 
 _Make = Callable[[Mapping[str, Any]], object]  # creates the method; ValueError if it refuses
 _LONGEST = 200
-_HINT = "see docs/topology.md for the parameters of each method"
+_HINT = "see docs/reference/topology.md for the parameters of each method"
 
 
 def check_methods(

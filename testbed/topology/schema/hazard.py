@@ -186,7 +186,7 @@ class RawAlerts(Section):
 
 
 class RawHazard(Section):
-    """A disaster, from which the publications of sensors follow (docs/hazards.md)."""
+    """A disaster, from which the publications of sensors follow (docs/explanation/hazards.md)."""
 
     kind: Kind = Field(description="landslide, flood or earthquake")
     nodes: Publishers = Field(description='the sensors that watch it, as in "slopes[*]", or a list')

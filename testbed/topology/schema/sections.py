@@ -432,10 +432,10 @@ class RawScenario(Section):
     events: list[RawEvent] = Field([], description="events, each with its time")
     expect: list[ExpectationLine] = Field(
         [],
-        description="expectations, as in level 5 delay p99 < 2s (docs/expectations.md)",
+        description="expectations, as in level 5 delay p99 < 2s (docs/reference/expectations.md)",
     )
     hazard: RawHazard | None = Field(
-        None, description="a disaster, from which publications follow (docs/hazards.md)"
+        None, description="a disaster, from which publications follow (docs/explanation/hazards.md)"
     )
     speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
         1.0, description="factor of the speed, as in 20; links and nodes keep their own"

@@ -1,4 +1,4 @@
-"""Parts of a lab die, or the commands that work on it. docs/crashes.md lists the outcome of each case."""
+"""Parts of a lab die, or the commands that work on it. docs/explanation/crashes.md lists the outcome of each case."""
 
 import json
 import re

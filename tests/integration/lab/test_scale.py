@@ -1,6 +1,6 @@
 """The large lab at a smaller count: containers of three platforms, own links and shared ones, from start to report.
 
-Users run the whole of topologies/valleys-300.yaml by hand; docs/scale.md documents it.
+Users run the whole of topologies/valleys-300.yaml by hand; docs/howto/scale.md documents it.
 """
 
 import json

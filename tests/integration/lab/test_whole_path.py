@@ -50,7 +50,7 @@ def logged_delays(run_folder: Path) -> dict[tuple[str, str], float]:
 
 
 def check_document(document: dict) -> None:
-    """Check the contract for programs (docs/json.md)."""
+    """Check the contract for programs (docs/reference/json.md)."""
     assert {"run", "backend", "emulator", "delay_s", "hops"} <= document.keys()
     for key, parts in CONTRACT.items():
         assert parts <= document[key].keys()

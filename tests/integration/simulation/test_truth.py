@@ -1,6 +1,6 @@
 """The metrics of every sample topology agree with the logs of its nodes, message by message, in virtual time.
 
-Tests on real links make the same comparison for their runs (`must_agree`); docs/analysis.md lists the files that
+Tests on real links make the same comparison for their runs (`must_agree`); docs/explanation/analysis.md lists the files that
 were compared by hand.
 """
 

@@ -1,4 +1,4 @@
-"""docs/crashes.md and docs/promises.md name a test for each of their claims, and each of these tests exists."""
+"""docs/explanation/crashes.md and docs/explanation/promises.md name a test for each of their claims, and each of these tests exists."""
 
 import re
 from collections import defaultdict
@@ -28,7 +28,7 @@ def test_every_row_names_tests_that_exist(repository: Path, page: str, least: in
 
 
 def test_every_row_of_the_crash_tables_names_a_test(repository: Path) -> None:
-    text = (repository / "docs" / "crashes.md").read_text()
+    text = (repository / "docs" / "explanation" / "crashes.md").read_text()
     tables = text.split("## The machine reboots")[0]
     for line in tables.splitlines():
         if line.startswith("| ") and not line.startswith(("| what dies", "| ---")):
@@ -36,7 +36,7 @@ def test_every_row_of_the_crash_tables_names_a_test(repository: Path) -> None:
 
 
 def test_every_row_on_what_breaks_names_a_test(repository: Path) -> None:
-    text = (repository / "docs" / "promises.md").read_text()
+    text = (repository / "docs" / "explanation" / "promises.md").read_text()
     table = text.split("## What holds when something breaks")[1].split("## Not promised")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     assert rows

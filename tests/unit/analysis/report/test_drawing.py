@@ -60,11 +60,6 @@ def test_a_template_puts_the_finished_chart_in_as_it_is():
     assert escape(chart).startswith('<svg role="img" ')
 
 
-def test_rows_are_drawn_as_the_list_that_they_hold():
-    rows = drawing.Rows(POINTS["data"]["values"])
-    assert str(drawing.begin({**POINTS, "data": {"values": rows}})) == str(drawing.begin(POINTS))
-
-
 @pytest.fixture
 def ready(tmp_path: Path):
     """The socket and the process of one that is kept ready."""

@@ -165,7 +165,7 @@ def test_layers_keep_their_rows_without_a_copy():
     )
     assert chart["title"] == "delays"
     assert [layer["mark"]["type"] for layer in chart["layer"]] == ["point", "line"]
-    assert chart["layer"][0]["data"]["values"].values is rows
+    assert chart["layer"][0]["data"]["values"] is rows
 
 
 @given(st.floats(-6, 3), st.floats(1.31, 8))

@@ -31,7 +31,7 @@ from testbed.capture.scapy_layer import TestbedHeader, TestbedLabel
 
 TESTS = Path(__file__).parents[3]
 GOLDEN = TESTS / "golden" / "nodes" / "messages.txt"
-DOCS = TESTS.parent / "docs" / "nodes.md"
+DOCS = TESTS.parent / "docs" / "explanation" / "nodes.md"
 
 topics = st.text(st.characters(exclude_categories=["Cs"]), max_size=63)
 messages = st.builds(

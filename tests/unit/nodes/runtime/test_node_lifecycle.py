@@ -17,7 +17,7 @@ from nodes.runtime.lifecycle import (
     diagram,
 )
 
-DOCS = Path(__file__).parents[4] / "docs" / "nodes.md"
+DOCS = Path(__file__).parents[4] / "docs" / "explanation" / "nodes.md"
 
 
 @pytest.mark.parametrize(("state", "cause"), list(product(State, Cause)))

@@ -151,7 +151,7 @@ def test_the_documentation_names_the_commands_that_have_strict():
         for name, command in _commands().items()
         if any("--strict" in parameter.opts for parameter in command.params)
     }
-    text = (ROOT / "docs" / "expectations.md").read_text()
+    text = (ROOT / "docs" / "reference" / "expectations.md").read_text()
     (sentence,) = re.findall(r"`--strict` is an option of ([^.]*)\.", text)
     assert set(re.findall(r"`([^`]+)`", sentence)) == strict
 

@@ -158,7 +158,7 @@ def test_the_analysis_judges_every_quantity_and_relation() -> None:
 
 
 def test_the_documentation_lists_every_quantity() -> None:
-    text = (ROOT / "docs" / "expectations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "expectations.md").read_text(encoding="utf-8")
     for name in KINDS:
         assert f"| `{name}` |" in text
 

@@ -93,8 +93,8 @@ def completed(block: str) -> str:
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split("\n", 1)[0])
 def test_every_example_of_the_documentation_is_a_valid_file(block: str) -> None:
     complete = block if "nodes:" in block else completed(block)
-    assert find_likely_mistakes(load_text(complete, "docs/topology.md")) == ()
-    validator().validate(read(complete, "docs/topology.md")[0].data)
+    assert find_likely_mistakes(load_text(complete, "docs/reference/topology.md")) == ()
+    validator().validate(read(complete, "docs/reference/topology.md")[0].data)
 
 
 def test_the_documentation_names_the_capacity_of_a_queue() -> None:

@@ -61,7 +61,7 @@ def test_the_speed_of_a_core_is_a_program_of_its_own() -> None:
 
 
 def test_the_documentation_has_the_table(repository: Path) -> None:
-    text = (repository / "docs" / "images.md").read_text()
+    text = (repository / "docs" / "howto" / "images.md").read_text()
     rows = re.findall(r"^\| `(pi-\S+)` \|(.*)\|$", text, re.MULTILINE)
     assert {name for name, _ in rows} == set(BOARDS)
     for name, row in rows:
