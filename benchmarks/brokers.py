@@ -1,6 +1,7 @@
 """What a broker costs, how fast an overlay forms, its idle traffic, and mosquitto beside all that.
 
-`python -m benchmarks.brokers [--what forward,form,idle,mosquitto] [--json] [--check]`. See docs/explanation/benchmarks.md.
+`python -m benchmarks.brokers [--what forward,form,idle,mosquitto] [--json] [--check]`.
+See docs/explanation/benchmarks.md.
 """
 
 import argparse

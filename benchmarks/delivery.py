@@ -1,5 +1,6 @@
-"""How long an urgent message takes on a narrow link behind large ones, and what it costs. See docs/explanation/benchmarks.md.
+"""How long an urgent message takes on a narrow link behind large ones, and what it costs.
 
+See docs/explanation/benchmarks.md.
 `python -m benchmarks.delivery [--what rates,processor,...] [--seconds 180] [--scale 1] [--json] [--check]`
 """
 

@@ -1,7 +1,8 @@
 """Are links what they were asked to be? Every built-in profile on every emulator, and beside them `tc ... tbf` by hand.
 
 `python -m benchmarks.links [--seconds 30] [--emulator relay,tbf,netem] [--profiles NAME,...] [--json] [--check]`.
-See docs/explanation/benchmarks.md. Rates count Ethernet frames where captures listen, from the first with data to the last.
+See docs/explanation/benchmarks.md. Rates count Ethernet frames where captures listen, from the first with data to
+the last.
 """
 
 import argparse

@@ -1,5 +1,6 @@
-"""Can this machine carry a large lab? Hundreds of containers under load, and their memory. See docs/explanation/benchmarks.md.
+"""Can this machine carry a large lab? Hundreds of containers under load, and their memory.
 
+See docs/explanation/benchmarks.md.
 `python -m benchmarks.load [--count 500] [--rate 500] [--seconds 30] [--json] [--check]`
 """
 

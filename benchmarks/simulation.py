@@ -1,5 +1,6 @@
-"""How fast virtual time passes: the loop alone, messages between many nodes, whole labs. See docs/explanation/simulation.md.
+"""How fast virtual time passes: the loop alone, messages between many nodes, whole labs.
 
+See docs/explanation/simulation.md.
 `python -m benchmarks.simulation [--json] [--check] [FILE ...]`. All times are processor time of one core.
 """
 

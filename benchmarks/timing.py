@@ -1,5 +1,6 @@
-"""How late publications, faults and starts are, against their times in the scenario. See docs/explanation/benchmarks.md.
+"""How late publications, faults and starts are, against their times in the scenario.
 
+See docs/explanation/benchmarks.md.
 `python -m benchmarks.timing [--count 1,20,200] [--seconds N] [--backend netns|docker] [--json] [--check]`
 """
 

@@ -5,8 +5,8 @@
     spark.read.format("pcap").load("captures/")
     spark.readStream.format("pcap").load("captures/")       captures that still grow
 
-See docs/reference/pcap-source.md for the columns and options. Spark passes a Python data source the filters of a query, but not
-its columns: name those in `columns` (or give a schema), and the others are not computed.
+See docs/reference/pcap-source.md for the columns and options. Spark passes a Python data source the filters of a
+query, but not its columns: name those in `columns` (or give a schema), and the others are not computed.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Tables between Spark's tasks, as compressed Arrow data with a key.
 
 Java moves them as bytes, without reading rows, so no query is planned or compiled for them. `mapInArrow` on DataFrames
-would load 8,000 more of Java's classes, which takes longer than the work itself for most runs (docs/explanation/analysis.md).
+would load 8,000 more of Java's classes, which takes longer than the work itself for most runs
+(docs/explanation/analysis.md).
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -8,7 +8,8 @@
     ifb device, root       the direction `down`
 
 Each is a `tbf`, a `blackhole` (cut), or a `netem` in a `prio` whose filter is the queue in bytes: see the links of
-the lab's own machine, whose numbers these are (testbed/links/{sizes,shaping,waiting_room}.py, docs/explanation/links.md).
+the lab's own machine, whose numbers these are (testbed/links/{sizes,shaping,waiting_room}.py,
+docs/explanation/links.md).
 """
 
 import json

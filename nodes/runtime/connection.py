@@ -225,7 +225,8 @@ def watch_for_vanished_peer(sock: socket.socket, after_s: float = VANISHED_AFTER
     The keepalive probes an idle link (with empty packets that wait behind nothing). While data is unacknowledged the
     keepalive is silent, and without TCP_USER_TIMEOUT the kernel would repeat the data for a quarter of an hour.
     120 s is above the minimum of RFC 1122 (4.2.3.5), 100 s, and did not end a fully loaded link of 80 kbit/s
-    with 20 % loss each way (docs/explanation/nodes.md). Idle links have the same time: the option overrules the number of probes.
+    with 20 % loss each way (docs/explanation/nodes.md). Idle links have the same time: the option overrules the
+    number of probes.
     """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)

@@ -15,8 +15,8 @@ from testbed.places import LabPlace
 from testbed.plan import Actual, Fingerprints
 from testbed.topology.model import Node, Topology
 
-# Control sockets of a whole lab in one thread, with the node protocol of docs/explanation/architecture.md: `status`, `overlay`,
-# `go`, `publish`, `play`. A published message arrives at once.
+# Control sockets of a whole lab in one thread, with the node protocol of docs/explanation/architecture.md: `status`,
+# `overlay`, `go`, `publish`, `play`. A published message arrives at once.
 
 
 class FakeNodes:

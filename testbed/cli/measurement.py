@@ -51,8 +51,8 @@ Expected = Annotated[
     typer.Option(
         "--expect",
         metavar="LINE",
-        help="Expect this of the run, too, e.g. 'level 5 delay p99 < 2s' (docs/reference/expectations.md). Several times. "
-        "Exit code 1 if it is not so.",
+        help="Expect this of the run, too, e.g. 'level 5 delay p99 < 2s' (docs/reference/expectations.md). "
+        "Several times. Exit code 1 if it is not so.",
     ),
 ]
 

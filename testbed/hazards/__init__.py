@@ -1,1 +1,4 @@
-"""Disasters as models: rain or shaking in, warning levels and publications of sensors out. Pure; docs/explanation/hazards.md."""
+"""Disasters as models: rain or shaking in, warning levels and publications of sensors out. Pure.
+
+See docs/explanation/hazards.md.
+"""

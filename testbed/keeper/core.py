@@ -1,6 +1,7 @@
 """The core of a lab in its keeper: the node table (`keeper.nodes`), the links, the relay and the capture.
 
-Each public method answers a question of the protocol (docs/explanation/architecture.md) and returns the fields of the answer.
+Each public method answers a question of the protocol (docs/explanation/architecture.md) and returns the fields of
+the answer.
 """
 
 import os

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 STAGE = "simulating"
 SHOWN_AFTER_S = 2.0  # a shorter simulation shows no progress bar
-SERVICE_S = 0.001  # processor time of a node for a message; measured, docs/explanation/simulation.md
+# Processor time of a node for a message; measured, docs/explanation/simulation.md
+SERVICE_S = 0.001
 
 
 def simulate(

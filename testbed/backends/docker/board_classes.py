@@ -1,7 +1,7 @@
 """Classes of boards: how much memory they have, how fast one of their cores is, and the limits that follow. Pure.
 
-`docs/howto/images.md` has the table with its sources. Speed is counted in repetitions a second of `core_speed`: one figure is
-known for a board (the Pi 4), the others follow from it by a second benchmark that was run on all of them.
+`docs/howto/images.md` has the table with its sources. Speed is counted in repetitions a second of `core_speed`:
+one figure is known for a board (the Pi 4), the others follow from it by a second benchmark that was run on all of them.
 """
 
 from dataclasses import dataclass

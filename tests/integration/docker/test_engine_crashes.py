@@ -1,4 +1,6 @@
-"""The Docker engine dies during `up`, while a lab runs or during `down`; the machine reboots. See docs/explanation/crashes.md.
+"""The Docker engine dies during `up`, while a lab runs or during `down`; the machine reboots.
+
+See docs/explanation/crashes.md.
 
 Each test has an engine of its own, so that no other container is harmed.
 """

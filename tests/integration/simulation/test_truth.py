@@ -1,7 +1,7 @@
 """The metrics of every sample topology agree with the logs of its nodes, message by message, in virtual time.
 
-Tests on real links make the same comparison for their runs (`must_agree`); docs/explanation/analysis.md lists the files that
-were compared by hand.
+Tests on real links make the same comparison for their runs (`must_agree`); docs/explanation/analysis.md lists the
+files that were compared by hand.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""docs/explanation/crashes.md and docs/explanation/promises.md name a test for each of their claims, and each of these tests exists."""
+"""The pages on crashes and promises name a test for each of their claims, and each of these tests exists."""
 
 import re
 from collections import defaultdict
@@ -15,7 +15,7 @@ def test_every_row_names_tests_that_exist(repository: Path, page: str, least: in
     files: defaultdict[str, str] = defaultdict(str)
     for path in (repository / "tests").rglob("test_*.py"):
         files[path.name] += path.read_text()
-    text = (repository / "docs" / page).read_text()
+    text = (repository / "docs" / "explanation" / page).read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ") and "::" in line]
     assert len(rows) > least
     for name, test, shortened in FILE.findall(text):

@@ -1,6 +1,7 @@
 """Links on which acknowledgements come late, though the link is as fast as ever: jitter both ways, and losses.
 
-The links are those of the profiles (docs/explanation/links.md). Jitter of +- j either way lets acknowledgements vary by 4 j.
+The links are those of the profiles (docs/explanation/links.md). Jitter of +- j either way lets acknowledgements vary by
+4 j.
 """
 
 import pytest

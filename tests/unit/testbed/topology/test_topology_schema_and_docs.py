@@ -19,7 +19,10 @@ from testbed.topology.units import DURATION, RATE, SHARE
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
 PAPERS = sorted((ROOT / "topologies" / "papers").glob("*.yaml"))
-DOCUMENTS = [ROOT / "docs" / name for name in ("topology.md", "scenarios.md", "hazards.md")]
+DOCUMENTS = [
+    ROOT / "docs" / name
+    for name in ("reference/topology.md", "reference/scenarios.md", "explanation/hazards.md")
+]
 DOCUMENT = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
 BLOCKS = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
 GOLDEN = ROOT / "tests" / "golden" / "topology"
