@@ -11,6 +11,10 @@ by a longer path, and send it only then). So the parts of all hops of a path add
 cause (`delay_parts`).
 """
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -126,3 +130,15 @@ def _timed(parted: pa.Table) -> pa.Table:
         between = pc.subtract(parted[end], parted[begin]).cast(pa.float64())
         parted = parted.append_column(name, pc.divide(between, 1e9))
     return conform(parted, SCHEMA)
+
+
+def on_path(
+    delivery: Mapping[str, Any], hops: Sequence[dict[str, Any]]
+) -> tuple[dict[str, Any] | None, ...]:
+    """The message's hops along the path to this receiver, which may cross a link twice."""
+    own = {
+        (hop["src"], hop["dst"], hop["hops"]): hop for hop in hops if hop["id"] == delivery["id"]
+    }
+    pairs = list(pairwise(delivery["path"] or ()))
+    first = (delivery["hops"] or 0) - len(pairs) + 1
+    return tuple(own.get((*pair, number)) for number, pair in enumerate(pairs, start=first))

@@ -13,6 +13,7 @@ from analysis.formatting import seconds
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
 from analysis.metrics import clock_errors
+from analysis.metrics.hops import on_path
 from analysis.report.charts import HOVER, TIME_LABEL, WIDTH, Specification, layered, of_rows, svg
 from analysis.report.drawing import Drawing
 
@@ -145,18 +146,6 @@ def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
     last, middle = ranked.num_rows - 1, (expected.num_rows - 1) // 2
     places = {"slowest": last, "median": middle} if middle < last else {"slowest": last}
     return [(what, ranked.slice(place, 1).to_pylist()[0]) for what, place in places.items()]
-
-
-def on_path(
-    delivery: dict[str, Any], hops: Sequence[dict[str, Any]]
-) -> tuple[dict[str, Any] | None, ...]:
-    """The message's hops along the path to this receiver, which may cross a link twice."""
-    own = {
-        (hop["src"], hop["dst"], hop["hops"]): hop for hop in hops if hop["id"] == delivery["id"]
-    }
-    pairs = list(pairwise(delivery["path"] or ()))
-    first = (delivery["hops"] or 0) - len(pairs) + 1
-    return tuple(own.get((*pair, number)) for number, pair in enumerate(pairs, start=first))
 
 
 def title(journey: Journey) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.metrics.hops import on_path
 from analysis.report.sections import journeys
 from analysis.report.sections.journeys import Journey
 
@@ -78,7 +79,7 @@ def test_the_slowest_and_the_middle_one_of_the_most_urgent_level_are_shown(outco
 
 def journey(*hops: dict[str, Any], path: tuple[str, ...] = ("sensor", "broker", "town")) -> Journey:
     row = {**delivery(3, 1.0), "path": list(path), "hops": len(path) - 1}
-    return Journey("slowest", row, journeys.on_path(row, hops))
+    return Journey("slowest", row, on_path(row, hops))
 
 
 HOPS = (
