@@ -8,7 +8,7 @@ MINUTES ?= 60
 PARALLEL := -n 3 --no-loadscope-reorder --durations=20 --durations-min=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage engine constraints clean
+.PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage docs engine constraints clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ imports: $(STAMP) ## the architecture's rules
 coverage: $(STAMP) ## tests with line and branch coverage
 	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=html
 
+docs: $(STAMP) ## build the documentation's site into site/ (open site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 engine: ## install and start a Docker engine (Debian/Ubuntu, root)
 	scripts/engine start
 
@@ -72,4 +76,4 @@ constraints: ## renew constraints.txt with today's versions
 	mv $(VENV)/constraints.new constraints.txt && rm -rf $(VENV)/fresh
 
 clean: ## remove what was built (not captures/)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info htmlcov .coverage*
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site *.egg-info htmlcov .coverage*
