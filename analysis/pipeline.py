@@ -25,7 +25,7 @@ from analysis.errors import AnalysisError
 from analysis.inputs.clocks import read_clocks
 from analysis.inputs.link_settings import paths_to_core, settings_of_links
 from analysis.inputs.manifest import downtimes
-from analysis.inputs.run_folder import Run, read_run
+from analysis.inputs.run_folder import Run, read_run, refuse_removed_captures
 from analysis.inputs.subscriptions import subscriptions_of
 from analysis.metrics import (
     control,
@@ -119,7 +119,8 @@ def check_files(run: Run) -> None:
 
 
 def size_of(run: Run) -> float:
-    """Bytes of captures or traces; AnalysisError if a file is not a capture or trace."""
+    """Bytes of captures or traces; AnalysisError if they were removed, or if a file is none."""
+    refuse_removed_captures(run)
     if run.simulated:
         return sum(file.stat().st_size for file in trace_files(run))
     return sum(job.size for job in jobs_of(run))

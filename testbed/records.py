@@ -146,6 +146,22 @@ def make_run_folder(place: RunPlace) -> None:
         folder.mkdir(parents=True)
 
 
+@contextmanager
+def writing(place: RunPlace) -> Iterator[None]:
+    """Lock a run's folder as one that this process computes; no lab says so of a simulation."""
+    descriptor = os.open(place.logs, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def is_being_written(place: RunPlace) -> bool:
+    """Whether a process computes this run now."""
+    return lock_is_held(place.logs)
+
+
 def find_run(name: str | None) -> RunPlace:
     """A run by folder path, by id, by the name of its lab (the newest), or the newest of all."""
     if name is not None and (Path(name) / "run.json").is_file():

@@ -117,9 +117,21 @@ class Run:
         return (int(play["start_ns"]), int(play["end_ns"])) if play else None
 
     @property
+    def start_ns(self) -> int:
+        """Begin of the scenario; of the run if none was played."""
+        return self.played[0] if self.played else int(self.manifest["created_ns"])
+
+    @property
     def deadlines(self) -> dict[int, float]:
         """Level -> deadline in seconds; levels without one are left out."""
         return {int(level): float(s) for level, s in self.manifest["topology"].get("deadlines", ())}
+
+    @property
+    def captures_removed(self) -> bool:
+        """Whether `testbed runs prune --captures-only` has removed the captures or traces."""
+        return bool(self.manifest.get("captures_removed")) and not (
+            self.captured() or (self.simulated and any(self.trace.iterdir()))
+        )
 
     def log_files(self) -> list[Path]:
         return sorted((self.folder / "logs").glob("*.jsonl"))
@@ -146,6 +158,22 @@ def read_run(folder: Path) -> Run:
         )
     nodes = tuple(_node(value) for value in manifest["topology"]["nodes"])
     return Run(folder, manifest, nodes)
+
+
+def refuse_removed_captures(run: Run) -> None:
+    """AnalysisError if there is nothing to measure any more: results without messages would replace the real ones."""
+    if not run.captures_removed:
+        return
+    kept = (
+        "Its metrics and its report are still there"
+        if run.summary.exists()
+        else "It has no metrics"
+    )
+    raise AnalysisError(
+        f"The captures of {run.name} were removed by `testbed runs prune --captures-only`, so it cannot be "
+        "measured again.",
+        f"{kept}; run its topology again for new captures: `testbed runs show {run.name}` has the command.",
+    )
 
 
 def _node(value: dict[str, Any]) -> RunNode:

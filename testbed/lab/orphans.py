@@ -169,7 +169,7 @@ def unfinished_runs(processes: Iterable[Process], containers: Iterable[Container
         if not isinstance(document, dict) or run.run in living:
             continue
         if document.get("status") in UNFINISHED:
-            lab, keep = str(document.get("lab", "")), f"captures stay; rm -r {run.folder}"
+            lab, keep = str(document.get("lab", "")), f"captures stay; testbed runs rm {run.run}"
             found.append(
                 Orphan(OrphanKind.RUN, run.run, lab, _age(manifest), keep, removable=False)
             )

@@ -19,6 +19,7 @@ from testbed.lab.run_record import (
     record_publications,
     record_under_way,
 )
+from testbed.lab.start.disk import warn_of_a_full_disk
 from testbed.lab.start.provenance import TcpChoice, tcp_of_simulation
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
@@ -34,7 +35,7 @@ from testbed.progress import (
 from testbed.recording.actions import FAILED
 from testbed.recording.deliveries import may_come, missing_text
 from testbed.recording.script import Script, compiled
-from testbed.records import new_run, update_manifest
+from testbed.records import new_run, update_manifest, writing
 from testbed.scenario import expected_deliveries
 from testbed.topology import find_likely_mistakes
 from testbed.topology.model import ActionKind, CongestionControl, Emulator, NodeKind, Topology
@@ -65,6 +66,7 @@ def simulate(
     _note_differences(topology, emit)
     for mistake in find_likely_mistakes(topology):
         emit(Warned(mistake))
+    warn_of_a_full_disk(topology, emit, simulated=True)
     tcp = tcp_of_simulation(topology)
     # In the run's manifest, so that the run can be repeated on another machine.
     topology = replace(topology, tcp=CongestionControl(tcp.name))
@@ -112,6 +114,14 @@ def _simulate(
     script: Script,
     tcp: TcpChoice,
 ) -> None:
+    begin_run(topology, sources, run, Choice(SIMULATED, "asked for"), tcp)
+    with writing(run):
+        _compute(topology, run, emit, service_s, script)
+
+
+def _compute(
+    topology: Topology, run: RunPlace, emit: Emit, service_s: float, script: Script
+) -> None:
     # Imported here: Parquet is slow to load, and most commands do not need it.
     from testbed.backends.simulated.lab import SimulatedLab
     from testbed.backends.simulated.loop import SECOND
@@ -119,7 +129,6 @@ def _simulate(
     from testbed.backends.simulated.play import play
     from testbed.backends.simulated.trace import write_trace
 
-    begin_run(topology, sources, run, Choice(SIMULATED, "asked for"), tcp)
     run.pcaps.rmdir()
     began = time.monotonic()
     lab = SimulatedLab(topology, run, round(service_s * SECOND))

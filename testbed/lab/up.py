@@ -23,6 +23,7 @@ from testbed.lab.external_nodes import external_states, save_outputs
 from testbed.lab.journal import Journal
 from testbed.lab.links import note_changed_links, record_remade_links
 from testbed.lab.start.calibration import calibrated
+from testbed.lab.start.disk import warn_of_a_full_disk
 from testbed.lab.start.preconditions import (
     note_board_nodes_here,
     note_unenforced_limits,
@@ -292,6 +293,7 @@ def _start_new(up_request: UpRequest, choice: Choice) -> LabRecord:
     note_board_nodes_here(topology, choice, emit)
     for mistake in find_likely_mistakes(topology):
         emit(Warned(mistake))
+    warn_of_a_full_disk(topology, emit)
     run = new_run(topology.name)
     record = LabRecord(
         name=topology.name,

@@ -54,6 +54,10 @@ COMMANDS = {
         "export",
         "Write a dissector for Wireshark and tshark: our messages in captures, field by field (testbed.priority, ...).",
     ),
+    "runs": Listed(
+        "runs",
+        "List the folders of runs with what they take on the disk, and remove those that are not needed.",
+    ),
     "query": Listed(
         "query", "Query the metrics of one or several runs, or of a sweep, in Spark SQL."
     ),

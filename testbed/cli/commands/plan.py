@@ -12,11 +12,13 @@ from rich.text import Text
 from testbed.backends.registry import known_backend, make_backend
 from testbed.cli.options import AsJson, BackendName, NewName, Overrides, ScenarioFile, TopologyFile
 from testbed.cli.terminal import Terminal
+from testbed.lab.start.disk import free_bytes, shortage, size_text
 from testbed.lab.start.preconditions import refuse_another_lab
 from testbed.lab.up import as_numbered
-from testbed.places import LabPlace
+from testbed.places import LabPlace, captures_root
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.progress import ignore
+from testbed.recording.disk_estimate import DiskEstimate, estimate_disk
 from testbed.records import load_lab
 from testbed.scenario.timeline import TimelineRow, timeline_rows
 from testbed.topology import load
@@ -125,11 +127,13 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         else Actual()
     )
     steps = plan_up(topology, actual)
+    disk = estimate_disk(topology)
     terminal.document(
         {
             "lab": topology.name,
             "steps": [{"kind": s.kind, "target": s.target, "reason": s.reason} for s in steps],
             "timeline": [row.to_json() for row in timeline_rows(topology)],
+            "disk": disk.to_json(),
         }
     )
     terminal.show(
@@ -139,6 +143,17 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
     )
     if topology.scenario.publish or topology.scenario.actions:
         terminal.show(timeline_table(topology, abbreviate))
+    terminal.show(disk_line(disk))
+
+
+def disk_line(disk: DiskEstimate) -> str:
+    """What a run of it takes on the disk, and what there is."""
+    root = captures_root()
+    parts = f"{size_text(disk.captures)} of captures, {size_text(disk.logs + disk.results)} of logs and results"
+    free = free_bytes(root)
+    return shortage(disk, free, root) or (
+        f"a run takes about {size_text(disk.total)} ({parts}); {size_text(free)} are free"
+    )
 
 
 def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:

@@ -23,7 +23,9 @@ from testbed.cli.tables.summary import interval, seconds, value_or_bound
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.jsonfiles import read_json
+from testbed.lab.start.disk import free_bytes, shortage, size_text
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.recording.disk_estimate import DiskEstimate, estimate_disk, mean_of
 from testbed.sweeps.cells import Axis, Cell, Sweep, check_axes, numbers_of, parse_axis
 from testbed.sweeps.folder import SweepFolder, digest_of
 from testbed.sweeps.pool import Task, run_tasks
@@ -374,12 +376,13 @@ def sweep(
         folder = SweepFolder((to or Path("sweeps") / f"{asked.lab}-{asked.identity}").resolve())
         at_a_time = min(jobs or _usual_jobs(backend), len(asked.cells()))
         if dry_run:
-            _show_cells(asked, topologies[0], folder, at_a_time, terminal)
+            _show_cells(asked, topologies, folder, at_a_time, terminal)
             return
         if backend != SIMULATED:
             choose_backend(backend)  # report what the machine lacks before a folder is made
         with folder.alone() as lock:
             folder.begin(asked, *texts)
+            _warn_of_a_full_disk(asked, topologies, folder, terminal.emit)
             sweeping = Sweeping(asked, folder, file, scenario, terminal)
             sweeping.run(at_a_time, lock)
             document = sweeping.measure()
@@ -431,12 +434,33 @@ def _usual_jobs(backend: str) -> int:
     return len(os.sched_getaffinity(0)) if backend == SIMULATED else 1
 
 
+def _disk_of(asked: Sweep, topologies: Sequence[Topology], left: int) -> DiskEstimate:
+    """What so many cells take: as much as the combinations do in the mean."""
+    simulated = asked.backend == SIMULATED
+    return mean_of([estimate_disk(each, simulated=simulated) for each in topologies]).times(left)
+
+
+def _warn_of_a_full_disk(
+    asked: Sweep, topologies: Sequence[Topology], folder: SweepFolder, emit: Emit
+) -> None:
+    cells = asked.cells()
+    left = len(cells) - len(folder.done(cells))
+    disk = _disk_of(asked, topologies, left)
+    if sentence := shortage(disk, free_bytes(folder.path), folder.path, left):
+        emit(Warned(sentence))
+
+
 def _show_cells(
-    asked: Sweep, topology: Topology, folder: SweepFolder, jobs: int, terminal: Terminal
+    asked: Sweep,
+    topologies: Sequence[Topology],
+    folder: SweepFolder,
+    jobs: int,
+    terminal: Terminal,
 ) -> None:
     cells = asked.cells()
     done = folder.done(cells)
-    estimate = _estimate(asked, topology, done, len(cells) - len(done), jobs)
+    estimate = _estimate(asked, topologies[0], done, len(cells) - len(done), jobs)
+    disk = _disk_of(asked, topologies, len(cells) - len(done))
     terminal.document(
         {
             "folder": str(folder.path),
@@ -452,6 +476,7 @@ def _show_cells(
                 for cell in cells
             ],
             "estimate_s": estimate,
+            "disk": disk.to_json(),
         }
     )
     left = (
@@ -462,6 +487,8 @@ def _show_cells(
     terminal.show(
         cells_table(cells, done),
         f"{len(cells)} cells, {len(done)} done, {jobs} at a time; {left}",
+        shortage(disk, free := free_bytes(folder.path), folder.path, len(cells) - len(done))
+        or f"they take about {size_text(disk.total)}; {size_text(free)} are free",
         f"folder: {folder.path}",
     )
 

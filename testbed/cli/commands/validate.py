@@ -9,6 +9,7 @@ from rich.text import Text
 from testbed.cli.options import AsJson, Overrides, ScenarioFile, Strict
 from testbed.cli.terminal import Terminal
 from testbed.progress import Warned
+from testbed.recording.disk_estimate import estimate_disk
 from testbed.scenario import compile_timeline
 from testbed.topology import TopologyErrors, find_likely_mistakes, load
 from testbed.topology.diagnostics.hints import counted
@@ -30,6 +31,7 @@ def validate(
     with Terminal(as_json, strict) as terminal:
         problems: list[dict[str, Any]] = []
         warnings: list[dict[str, Any]] = []
+        disk: list[dict[str, Any]] = []
         for file in files:
             try:
                 topology = load(file, scenario=scenario, overrides=overrides or ())
@@ -39,10 +41,13 @@ def validate(
                 terminal.show(Text(str(errors), style="red"))
             else:
                 terminal.show(Text(f"{file}: {summary_line(topology)}"))
+                disk.append({"file": str(file), **estimate_disk(topology).to_json()})
                 for mistake in find_likely_mistakes(topology):
                     warnings.append({"file": str(file), "message": mistake})
                     terminal.emit(Warned(f"{file}: {mistake}"))
-        terminal.document({"valid": not problems, "errors": problems, "warnings": warnings})
+        terminal.document(
+            {"valid": not problems, "errors": problems, "warnings": warnings, "disk": disk}
+        )
         if problems:
             raise typer.Exit(TopologyErrors.exit_code)
 
