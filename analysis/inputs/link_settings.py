@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 ALWAYS_NS, NEVER_NS = -(1 << 62), 1 << 62
 DIRECTIONS = ("up", "down")
+LinkDirection = tuple[str, str]  # a link and the direction in which it is crossed
 
 
 class LinkSettings(NamedTuple):
@@ -21,9 +22,7 @@ class LinkSettings(NamedTuple):
         return 8 / self.rate_bps if self.rate_bps else 0.0
 
 
-SettingsOfLinks = Mapping[
-    tuple[str, str], tuple[LinkSettings, ...]
-]  # (link, direction), in the order of time
+SettingsOfLinks = Mapping[LinkDirection, tuple[LinkSettings, ...]]  # in the order of time
 
 
 class PathToCore(NamedTuple):
@@ -115,6 +114,16 @@ def paths_to_core(manifest: Mapping[str, Any], settings: SettingsOfLinks) -> lis
 def _links_to_core(node: str, router: Mapping[str, str | None]) -> list[str]:
     """The node's own link and those of its routers, the nearest first."""
     links = [node]
-    while (above := router[links[-1]]) is not None:
+    while (above := router.get(links[-1])) is not None:
         links.append(above)
     return links
+
+
+def links_of_hop(src: str, dst: str, router: Mapping[str, str | None]) -> tuple[LinkDirection, ...]:
+    """The links from one node to another in their order: up to the core, or to a router of both, and down."""
+    up, down = _links_to_core(src, router), _links_to_core(dst, router)
+    shared = {*up[1:]} & {*down[1:]}
+    return (
+        *((link, "up") for link in up if link not in shared),
+        *((link, "down") for link in reversed(down) if link not in shared),
+    )

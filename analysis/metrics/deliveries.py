@@ -1,5 +1,6 @@
 """deliveries: one row for each message and each subscriber that should receive it: delivered, or lost and where."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -180,6 +181,25 @@ def _when(hop: Hop) -> int:
 def _begun(hop: Hop) -> int:
     """Sort key: hops that reached their end first, then the earliest."""
     return hop.received_first_ns or hop.sent_first_ns or 0
+
+
+# Each reason that `Journey.outcome` and `_follow` give, with the nodes that it names.
+REASONS = tuple(
+    re.compile(reason)
+    for reason in (
+        r"lost between (\S+) and (\S+)",
+        r"incomplete at (\S+)",
+        r"not forwarded by (\S+)",
+        r"queue full at (\S+)",
+        r"(\S+) was down",
+    )
+)
+
+
+def nodes_in_reason(reason: str) -> tuple[str, ...]:
+    """The nodes that a reason of a loss names, in their order."""
+    found = (pattern.fullmatch(reason) for pattern in REASONS)
+    return next((match.groups() for match in found if match), ())
 
 
 def _broken(hop: Hop) -> str:

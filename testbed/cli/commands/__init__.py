@@ -42,6 +42,11 @@ COMMANDS = {
         "compare",
         "Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.",
     ),
+    "why": Listed(
+        "why",
+        "Say why a message was late or lost: its hops, what each link carried before it, faults and link changes "
+        "near it.",
+    ),
     "packets": Listed(
         "export",
         "Count the packets of any captures, and write their header fields as Parquet, with Spark.",
