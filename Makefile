@@ -8,7 +8,7 @@ MINUTES ?= 60
 PARALLEL := -n 3 --no-loadscope-reorder --durations=20 --durations-min=1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage docs engine constraints clean
+.PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage docs reference engine constraints clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ imports: $(STAMP) ## the architecture's rules
 
 coverage: $(STAMP) ## tests with line and branch coverage
 	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=html
+
+reference: $(STAMP) ## renew the pages of docs/reference that follow from the code
+	$(BIN)/python -m scripts.reference
 
 docs: $(STAMP) ## build the documentation's site into site/ (open site/index.html)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

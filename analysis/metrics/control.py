@@ -19,6 +19,19 @@ SCHEMA = schema("""
     node string, direction string, between_brokers boolean, kind string, overlay_kind string, carried_kind string,
     messages long, message_bytes long, wire_bytes double, bytes_per_s double
 """)
+ROW = "a node, direction, kind of control message, and kind of overlay message"
+COLUMNS = {
+    "node": "node",
+    "direction": "`up`: the node sent it; `down`: it received it",
+    "between_brokers": "both ends are brokers",
+    "kind": "kind of control message",
+    "overlay_kind": "of OVERLAY: the kind of the overlay's message",
+    "carried_kind": "what the method says in it",
+    "messages": "how many",
+    "message_bytes": "their own bytes, with frames and labels",
+    "wire_bytes": "the same with their share of packet headers",
+    "bytes_per_s": "`wire_bytes` as average over the time that counts",
+}
 GROUP = ("link", "direction", "between_brokers", "kind", "overlay_kind", "carried_kind")
 SUMS = ("messages", "message_bytes", "packets")
 SENT = ("link", "direction")

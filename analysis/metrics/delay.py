@@ -20,6 +20,32 @@ SCHEMA = schema("""
     delay_error_s double, delay_error_max_s double,
     p50_not_within_s double, p95_not_within_s double, p99_not_within_s double, max_not_within_s double
 """)
+ROW = "a level"
+COLUMNS = {
+    "expected": "deliveries that should be made",
+    "delivered": "deliveries that were made",
+    "lost": "deliveries that were not made",
+    "duplicates": "further complete copies",
+    "p50": "median of the delay over all expected deliveries, in s; null if it was not reached",
+    "p95": "95th percentile, in s",
+    "p99": "99th percentile, in s",
+    "max": "longest delay, in s",
+    "hops_mean": "mean of the hops",
+    "hops_max": "most hops",
+    "mean": "mean delay of the deliveries that were made, in s",
+    "late": "deliveries after their deadline; null without one",
+    "out_of_order": "deliveries that a later publication overtook",
+    "queue_s": "mean part of the delay: queues",
+    "transmission_s": "mean part of the delay: bytes on otherwise idle links",
+    "propagation_s": "mean part of the delay: delays that the links are set to",
+    "retransmission_s": "mean part of the delay: packets that were lost and sent again",
+    "delay_error_s": "median error by the clocks",
+    "delay_error_max_s": "largest error by the clocks",
+    "p50_not_within_s": "if `p50` was not reached: it is longer than this",
+    "p95_not_within_s": "if `p95` was not reached: it is longer than this",
+    "p99_not_within_s": "if `p99` was not reached: it is longer than this",
+    "max_not_within_s": "if not all came: the longest delay is longer than this",
+}
 
 
 def delay(deliveries: pa.Table) -> pa.Table:

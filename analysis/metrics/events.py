@@ -14,6 +14,17 @@ from analysis.metrics.tables import conform, schema
 SCHEMA = schema("""
     t_ns long, node string, event string, peer string, id string, topic string, reason string, messages long
 """)
+ROW = "a line of a node's log that is not about a single message"
+COLUMNS = {
+    "t_ns": "when",
+    "node": "whose log",
+    "event": "name of the event, as in `connect`",
+    "peer": "the other node, if there is one",
+    "id": "message that it concerns, if it is one",
+    "topic": "topic, if it concerns one",
+    "reason": "why, if the node says so",
+    "messages": "number of messages that it concerns, if known",
+}
 
 
 def events(logs: pa.Table) -> pa.Table:

@@ -63,6 +63,18 @@ SCHEMA = schema("""
     node string, priority int, published long, handled long, forwarded long, copies long, sent_again long,
     repeated long, relayed long, relayed_copies long
 """)
+ROW = "a node and level"
+COLUMNS = {
+    "node": "node",
+    "published": "publications of its own",
+    "handled": "publications that came to the node or left it",
+    "forwarded": "publications of others that it sent",
+    "copies": "all copies that it sent, of its own publications, too",
+    "sent_again": "copies whose receiver had been sent the same publication by this node before",
+    "repeated": "copies that were marked as repetitions",
+    "relayed": "of `handled`: publications on topics that the node takes no part in",
+    "relayed_copies": "copies of these",
+}
 PARTICIPANTS = schema("node string, topic string")
 
 

@@ -37,6 +37,25 @@ SCHEMA = schema("""
     stream_bytes long, packets double, queue_s double, transmission_s double, propagation_s double,
     retransmission_s double, sent long, repeated long
 """)
+ROW = "a message on an overlay link, as its n-th hop"
+COLUMNS = {
+    "src": "sender of this hop",
+    "dst": "receiver of this hop",
+    "hops": "number of this hop; 1: from the origin",
+    "ready_ns": "publication (at the origin), or arrival of the previous hop",
+    "sent_first_ns": "first byte on the sender's link",
+    "sent_last_ns": "last byte on the sender's link",
+    "received_first_ns": "first byte on the receiver's link",
+    "received_last_ns": "all bytes on the receiver's link",
+    "copies": "complete copies that arrived",
+    "waited_s": "from `ready_ns` to `sent_first_ns`",
+    "sending_s": "from `sent_first_ns` to `sent_last_ns`",
+    "crossing_s": "from `sent_last_ns` to `received_last_ns`",
+    "stream_bytes": "bytes on the sender's link: payload, header, frames, labels",
+    "packets": "TCP packets on the sender's link; a joined publication has its share",
+    "sent": "copies that were sent",
+    "repeated": "copies that were marked as repetitions",
+}
 # The columns of `messages` that are needed.
 NEEDED = [
     *("link", "direction", "src", "dst", "kind", "priority", "hops", "origin", "id", "topic"),

@@ -18,6 +18,15 @@ from analysis.protocols.messages import LinkPlace
 SCHEMA = schema("""
     link string, direction string, unit long, from_ns long, packets long, bytes long, rate_bps double, share double
 """)
+ROW = "a link, direction and unit of time"
+COLUMNS = {
+    "unit": "number of the unit (1 s); 0 begins with the time that counts",
+    "from_ns": "the unit's beginning",
+    "packets": "packets in the unit",
+    "bytes": "bytes of these packets behind the shaper",
+    "rate_bps": "rate that the link was set to when the unit began; null without a limit",
+    "share": "share of this rate; more than 1: faster than it was set to",
+}
 COUNTED = schema("link string, direction string, from_ns long, packets long, bytes long")
 
 

@@ -112,6 +112,16 @@ def _correlation(found: ByNode) -> float | None:
 SCHEMA = schema("""
     node string, unit long, received long, sent long, publications_received long, forwarded long, load double
 """)
+ROW = "a node and unit of time"
+COLUMNS = {
+    "node": "node",
+    "unit": "number of the unit (1 s); 0 begins with the time that counts",
+    "received": "messages of all kinds that it received",
+    "sent": "messages of all kinds that it sent",
+    "publications_received": "publications that it received",
+    "forwarded": "publications of others that it sent",
+    "load": "`received` + `sent`",
+}
 NANOSECONDS = 1_000_000_000
 COUNTED = COUNTS[:-1]
 

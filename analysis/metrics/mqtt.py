@@ -20,6 +20,33 @@ DELIVERIES_SCHEMA = schema("""
     topic string, digest string, occurrence int, origin string, receiver string, payload_bytes long, qos int,
     retain boolean, sent_first_ns long, received_last_ns long, delay_s double, sure boolean
 """)
+ROW = "an MQTT packet on a link"
+COLUMNS = {
+    "version": "3 (3.1), 4 (3.1.1) or 5; null if the beginning of the connection was not captured",
+    "kind": "kind of packet, as in PUBLISH",
+    "topic": "of a PUBLISH: its topic",
+    "qos": "of a PUBLISH: quality of service",
+    "retain": "of a PUBLISH: the flag RETAIN",
+    "dup": "of a PUBLISH: the flag DUP",
+    "packet_id": "packet identifier; each hop has its own",
+    "header_bytes": "everything before the payload",
+    "properties_bytes": "properties (version 5), which are part of `header_bytes`",
+    "digest": "64 bits of BLAKE2b of the payload",
+    "complete": "false: its end was not captured",
+    "packets": "TCP packets that carry it",
+}
+DELIVERIES_ROW = "a publication by MQTT and a node that received it"
+DELIVERIES_COLUMNS = {
+    "digest": "64 bits of BLAKE2b of the payload",
+    "occurrence": "number among the publications with this topic and payload",
+    "receiver": "node that received it, and is no broker",
+    "qos": "quality of service toward the receiver",
+    "retain": "the flag RETAIN toward the receiver",
+    "sent_first_ns": "first byte on the publisher's link",
+    "received_last_ns": "last byte on the receiver's link",
+    "delay_s": "between these two",
+    "sure": "the receiver got as many equal publications as were sent; if not, the pair may be wrong",
+}
 Row = dict[str, Any]
 
 

@@ -9,6 +9,11 @@ SCHEMA = schema("""
     id string, origin string, topic string, priority int, payload_bytes long, published_ns long, late_s double,
     place array<long>
 """)
+ROW = "a publication that a node's log reports"
+COLUMNS = {
+    "late_s": "how much later than the scenario's time it was published; 0 if it was injected",
+    "place": "where it was published, as the whole numbers on the wire; null without places",
+}
 RECEPTIONS = schema("id string, receiver string, handed long, suppressed long")
 DROPS = schema("id string, dropper string, peer string")
 # The records of single messages in a log.

@@ -204,6 +204,21 @@ SCHEMA = schema("""
     node string, died_ns long, known_from string, noticed_s double, clients long, moved long, moved_s double,
     flows long, flows_hit long, lost long, healed boolean, repair_s double
 """)
+ROW = "a broker that died"
+COLUMNS = {
+    "node": "broker that died",
+    "died_ns": "when",
+    "known_from": "`manifest` or `log`",
+    "noticed_s": "until the first other node logs that it is gone",
+    "clients": "sensors and subscribers that were connected to it",
+    "moved": "how many of these are connected to a broker again",
+    "moved_s": "until the last of these was connected again",
+    "flows": "pairs of publisher and topic that were judged: something was published after the death",
+    "flows_hit": "flows that the death delayed or interrupted",
+    "lost": "deliveries of these flows that were lost until the repair",
+    "healed": "all flows that were hit delivered again before the end",
+    "repair_s": "until the last flow that was hit delivered again; 0 if none was hit, null if not healed",
+}
 NEEDED = ["id", "origin", "topic", "priority", "published_ns", "received_ns"]
 
 

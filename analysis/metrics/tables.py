@@ -15,6 +15,27 @@ TYPES = {
     "array<long>": pa.list_(pa.int64()),
 }
 
+# What columns of these names say in every table. A table's own descriptions have precedence.
+USUAL_COLUMNS = {
+    "id": "message, as 16 hex digits",
+    "link": "node whose link this is",
+    "direction": "`up`: from the node; `down`: to it",
+    "src": "sender",
+    "dst": "receiver",
+    "origin": "publisher",
+    "topic": "topic",
+    "priority": "level, 1 to 5",
+    "payload_bytes": "size of the payload",
+    "published_ns": "time of the publication",
+    "first_ns": "time of the first byte",
+    "last_ns": "time of the last byte",
+    "queue_s": "part of the time: queues",
+    "transmission_s": "part of the time: bytes on otherwise idle links",
+    "propagation_s": "part of the time: delays that the links are set to",
+    "retransmission_s": "part of the time: packets that were lost and sent again",
+    "delay_s": "from publication to arrival",
+}
+
 
 def schema(text: str) -> pa.Schema:
     """The schema of a table from `name type, name type, ...`, with Spark's names of types."""

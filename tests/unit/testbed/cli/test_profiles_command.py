@@ -15,7 +15,7 @@ from testbed.topology.profiles import BUILT_IN, PROFILES
 def document() -> str:
     from pathlib import Path
 
-    return (Path(__file__).parents[4] / "docs" / "explanation" / "links.md").read_text()
+    return (Path(__file__).parents[4] / "docs" / "reference" / "profiles.md").read_text()
 
 
 def test_the_list_shows_every_profile_with_its_source() -> None:

@@ -11,10 +11,7 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.delivery.queues import LIMIT_BYTES
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.topology import find_likely_mistakes, json_schema, load, load_text
-from testbed.topology.model import Shape
 from testbed.topology.parse.yaml_reader import read
-from testbed.topology.profiles import PROFILES
-from testbed.topology.units import DURATION, RATE, SHARE
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
@@ -114,19 +111,3 @@ def test_the_documentation_names_every_key() -> None:
     for part in (schema, *schema["$defs"].values()):
         for key in part["properties"]:
             assert f"`{key}`" in DOCUMENT, key
-
-
-def delay(shape: Shape) -> str:
-    if not shape.delay_s:
-        return "0"
-    return f"{DURATION.write(shape.delay_s)} ± {DURATION.write(shape.jitter_s)}"
-
-
-@pytest.mark.parametrize("name", PROFILES)
-def test_the_documentation_shows_every_built_in_profile_as_it_is(name: str) -> None:
-    up, down = PROFILES[name].up, PROFILES[name].down
-    assert up.rate_bps is not None
-    assert down.rate_bps is not None
-    loss = SHARE.write(up.loss) if up.loss else "0"
-    row = f"| `{name}` | {RATE.write(up.rate_bps)} | {RATE.write(down.rate_bps)} | {delay(up)} | {loss} |"
-    assert row in DOCUMENT
