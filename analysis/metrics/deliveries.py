@@ -222,6 +222,24 @@ SCHEMA = schema("""
     retransmission_s double, deadline_s double, late boolean, delay_error_s double, out_of_order boolean,
     observed_s double
 """)
+ROW = "a message and a subscriber that should receive it"
+COLUMNS = {
+    "receiver": "the subscriber",
+    "status": "`delivered` or `lost`",
+    "reason": "of a lost one: where it was seen last",
+    "hops": "overlay links of the path",
+    "path": "nodes from the publisher to the receiver; null if it was lost",
+    "received_ns": "all its bytes had passed the receiver's link",
+    "duplicates": "further complete copies at the receiver",
+    "confirmed": "the receiver's own log reports it",
+    "handed": "how often the receiver's log says that its application got it",
+    "suppressed": "how often the receiver's node discarded another copy",
+    "deadline_s": "deadline of its level; null without one",
+    "late": "it came after the deadline; null without one, and if it was lost",
+    "delay_error_s": "how far `delay_s` may be off by the clocks of its ends; null if it was lost",
+    "out_of_order": "a later publication of the same origin, topic and level came before it; null if it was lost",
+    "observed_s": "time for which a delivery could have been seen: from the publication to the end of the run",
+}
 # What is known before the clocks' errors are added, and deliveries are compared with each other.
 FOLLOWED = pa.schema(
     [field for field in SCHEMA if field.name not in (clock_errors.COLUMN, OBSERVED, "out_of_order")]
