@@ -99,6 +99,9 @@ class Kind(IntEnum):
     )
 
 
+_KINDS = {int(kind): kind for kind in Kind}
+
+
 class WireError(ValueError):
     """Bytes that are not a message of this format; the text says why."""
 
@@ -203,10 +206,9 @@ def decode(data: bytes) -> Message:
     )
     if version != VERSION:
         raise WireError(f"version {version}; this node speaks {VERSION}")
-    try:
-        known = Kind(kind)
-    except ValueError:
-        raise WireError(f"unknown kind {kind}") from None
+    known = _KINDS.get(kind)
+    if known is None:
+        raise WireError(f"unknown kind {kind}")
     if not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
         raise WireError(f"priority {priority}; it goes from 1 to 5")
     end = HEADER_SIZE + topic_length

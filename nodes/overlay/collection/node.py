@@ -113,7 +113,7 @@ class Collection(method.SkipGraphMethod):
             self.departures.bundles.next_deadline(),
             self._pulling.next_deadline(),
         )
-        return min((at for at in moments if at is not None), default=None)
+        return min([at for at in moments if at is not None], default=None)
 
     def on_deadline(self, now: float) -> list[Action]:
         self._readings_at = now

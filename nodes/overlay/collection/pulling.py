@@ -134,7 +134,7 @@ class Pulling:
 
     def next_deadline(self) -> float | None:
         moments = (self._rounds.next_deadline(), self._ask_at)
-        return min((at for at in moments if at is not None), default=None)
+        return min([at for at in moments if at is not None], default=None)
 
     def on_deadline(self, context: Context) -> None:
         if self._ask_at is not None and context.now >= self._ask_at:

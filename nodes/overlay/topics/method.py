@@ -174,7 +174,7 @@ class SkipGraphMethod:
             self.stop_go.next_deadline(),
             self.participants.next_deadline(),
         )
-        return min((at for at in moments if at is not None), default=None)
+        return min([at for at in moments if at is not None], default=None)
 
     def on_deadline(self, now: float) -> list[Action]:
         context = self._context(now)

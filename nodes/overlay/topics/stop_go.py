@@ -91,7 +91,7 @@ class StopGo:
 
     def next_deadline(self) -> float | None:
         moments = (self._ask_at, self._held_at)
-        return min((at for at in moments if at is not None), default=None)
+        return min([at for at in moments if at is not None], default=None)
 
     def on_deadline(self, context: Context) -> None:
         now = context.now

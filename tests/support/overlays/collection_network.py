@@ -86,12 +86,9 @@ class CollectionNetwork(OverlayNetwork):
         self.run(max(0.0, begin + seconds - self.now))
         return out
 
-    def act(self, number: int, actions: Any) -> None:
-        actions = list(actions)
-        for action in actions:
-            if hasattr(action, "node") and hasattr(action, "message"):
-                assert decode(encode(action.message)) == action.message
-        super().act(number, actions)
+    def send(self, sender: int, receiver: int, message: Message) -> None:
+        assert decode(encode(message)) == message
+        super().send(sender, receiver, message)
 
     def receivers(self, identity: int) -> set[int]:
         return {number for number, message in self.delivered if message == identity}

@@ -6,9 +6,12 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
+from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.node import SkipGraphNode
+from nodes.overlay.topics import base
 from nodes.protocol.skipgraph_messages import VECTOR_BITS
 
+SENDS = (base.Send, graph.Send)  # what a topic node asks for, and what a bare graph node does
 RESTLESS_S = 1.0  # idle period of nodes that check their neighbours all the time
 STORM = 1_000_000  # messages: more than any test sends, unless nodes answer each other without end
 
@@ -40,19 +43,23 @@ class OverlayNetwork:
     def act(self, number: int, actions: Iterable[Any]) -> None:
         """Carry out the actions of a node."""
         for action in actions:
-            if not hasattr(action, "node") or not hasattr(action, "message"):
+            if isinstance(action, SENDS):
+                self.send(number, action.node, action.message)
+            else:
                 self.reported.append((number, action))
                 self.listen(number, action)
-                continue
-            self.passed.append((number, action.node, action.message))
-            if self.random.random() < self.loss:
-                continue
-            if self.holds(action.message):
-                self._held.append((number, action.node, action.message))
-                continue
-            at = self.now + self.random.uniform(self.fastest, self.slowest)
-            self._push(at, action.node, (number, action.message))
         self._plan(number)
+
+    def send(self, sender: int, receiver: int, message: Any) -> None:
+        """Let a node send a message to another."""
+        self.passed.append((sender, receiver, message))
+        if self.random.random() < self.loss:
+            return
+        if self.holds(message):
+            self._held.append((sender, receiver, message))
+            return
+        at = self.now + self.random.uniform(self.fastest, self.slowest)
+        self._push(at, receiver, (sender, message))
 
     def release(self) -> None:
         """Deliver the held messages now."""

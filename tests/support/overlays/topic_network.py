@@ -51,16 +51,16 @@ class TopicNetwork(OverlayNetwork):
         return self.nodes[number]
 
     def act(self, number: int, actions: Iterable[Any]) -> None:
-        actions = list(actions)
-        for action in actions:
-            if hasattr(action, "node") and hasattr(action, "message"):
-                assert decode(encode(action.message)) == action.message
-                if action.message.kind is Kind.PUBLISH:
-                    self._look_for_relays(action.node, action.message)
         super().act(number, actions)
         if number in self.nodes and TOPIC_METHODS[self.method].relay_free:
             for key in self.nodes[number].graph.own_keys():
                 self._took_part[number, topic_of(key)] = self.now
+
+    def send(self, sender: int, receiver: int, message: Message) -> None:
+        assert decode(encode(message)) == message
+        if message.kind is Kind.PUBLISH:
+            self._look_for_relays(receiver, message)
+        super().send(sender, receiver, message)
 
     def _look_for_relays(self, receiver: int, message: Message) -> None:
         """Record the receiver as a relay, unless it takes part in the topic or did until a moment ago."""
