@@ -24,6 +24,7 @@ from analysis.report.sections import (
     overlay,
     paths,
     topology_map,
+    why,
 )
 from analysis.report.sections.actions import change_rows, fault_rows
 from analysis.report.sections.delay import shares_chart, times_chart
@@ -94,7 +95,7 @@ def _view(run: Run) -> dict[str, Any]:
     links.sort(key=lambda row: natural(row["link"]))
     sentence, mood = headline_sentence(summary)
     layers = layer_rows(run, table(run, "overhead"))
-    start_ns = _start_ns(run)
+    start_ns = run.start_ns
     receivers, more_receivers = receiver_rows(summary)
     journey = journeys.view(run, deliveries)
     return {
@@ -114,6 +115,7 @@ def _view(run: Run) -> dict[str, Any]:
         "times": times_chart(deliveries, start_ns),
         "hazard": hazard.view(run),
         "journey": journey,
+        "why": why.view(run, deliveries),
         "paths": paths.view(run, journey["path"] if journey else None),
         "link_utilization": link_utilization.view(run, summary),
         "layers": layers_chart(layers),
@@ -142,11 +144,6 @@ def _link_methods(run: Run) -> dict[str, str]:
     nodes = run.manifest["topology"]["nodes"]
     known = {node["name"]: method(own) for node in nodes if (own := node.get("delivery"))}
     return known if len(set(known.values())) > 1 else {}
-
-
-def _start_ns(run: Run) -> int:
-    play = run.manifest.get("play")
-    return int(play["start_ns"] if play else run.manifest["created_ns"])
 
 
 def _date(ns: int) -> str:
