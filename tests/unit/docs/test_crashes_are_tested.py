@@ -42,3 +42,14 @@ def test_every_row_on_what_breaks_names_a_test(repository: Path) -> None:
     assert rows
     for line in rows:
         assert FILE.search(line) or line.endswith("| the same |"), f"no test shows: {line}"
+
+
+@pytest.mark.parametrize(
+    ("page", "other"), [("crashes.md", "promises.md"), ("promises.md", "crashes.md")]
+)
+def test_each_of_the_two_pages_begins_with_a_link_to_the_other(
+    repository: Path, page: str, other: str
+) -> None:
+    text = (repository / "docs" / "explanation" / page).read_text()
+    first = text.split("\n\n")[1]
+    assert f"]({other}" in first
