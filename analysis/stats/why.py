@@ -13,7 +13,7 @@ it is more than the queue, else the link that was busiest with other messages, e
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
@@ -32,12 +32,18 @@ from analysis.inputs.link_settings import (
     settings_at,
     settings_of_links,
 )
-from analysis.inputs.manifest import NEVER_NS
 from analysis.inputs.results import table
 from analysis.inputs.run_folder import Run
-from analysis.metrics import clock_errors
+from analysis.metrics import clock_errors, events
 from analysis.metrics.delay_parts import PARTS, USUAL_PACKET_BYTES
-from analysis.metrics.deliveries import LOST, NEVER_SENT, Hop, Journey, nodes_in_reason
+from analysis.metrics.deliveries import (
+    LOST,
+    NEVER_SENT,
+    Hop,
+    Journey,
+    brokers_at,
+    nodes_in_reason,
+)
 from analysis.metrics.hops import on_path
 from analysis.metrics.repair import BY_LOG
 from analysis.metrics.tables import grouped, message_bytes
@@ -102,6 +108,8 @@ class HopTaken:
     sent: int = 0  # copies
     repeated: int = 0  # of them marked as repetitions
     blocked_s: float = 0.0  # of its time in which a disturbance stopped it
+    disturbance: Disturbance | None = None  # the one of its nodes and links that lasted longest
+    former: str | None = None  # the sender's broker when it published; None: it is still `dst`
     crossings: tuple[Crossing, ...] = ()
 
     @property
@@ -118,6 +126,7 @@ class Conclusion:
     hop: HopTaken | None = None
     crossing: Crossing | None = None
     disturbance: Disturbance | None = None
+    elsewhere_s: float = 0.0  # waiting on the other hops
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,8 @@ class Evidence:
     hops: Sequence[dict[str, Any]]  # of these messages
     messages: pa.Table  # on the links and in the time of these messages
     deaths: Sequence[Mapping[str, Any]] = ()  # rows of `repair`
+    connected: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)
+    """Client -> times and brokers of its links."""
 
     @cached_property
     def settings(self) -> SettingsOfLinks:
@@ -234,7 +245,8 @@ def read_evidence(run: Run, deliveries: pa.Table, picked: Sequence[Mapping[str, 
         )
     messages = table(run, "messages", MESSAGE_COLUMNS, wanted)
     deaths = table(run, "repair").to_pylist()
-    return Evidence(run.manifest, run.brokers, deliveries, hops, messages, deaths)
+    connected = events.connected(events.read_events(run.metrics), run.brokers)
+    return Evidence(run.manifest, run.brokers, deliveries, hops, messages, deaths, connected)
 
 
 def explain_all(run: Run, deliveries: pa.Table, picked: Sequence[Mapping[str, Any]]) -> list[Why]:
@@ -312,22 +324,33 @@ def near_disturbances(delivery: Mapping[str, Any], evidence: Evidence) -> tuple[
     """Those of the nodes and links that it met, during its journey or shortly before."""
     begin, end = delivery["published_ns"], _end_ns(delivery)
     way, _ = way_of(delivery, evidence.hops, evidence.brokers)
-    pairs = way or [(delivery["origin"], delivery["receiver"])]
-    nodes = {delivery["origin"], delivery["receiver"], *(end for pair in pairs for end in pair)}
-    nodes |= {link for node in [*nodes] for link, _ in links_of_hop(node, node, evidence.router)}
+    pairs = [*way, (delivery["origin"], delivery["receiver"])]
     seen = {hop[side] for hop in evidence.hops for side in ("src", "dst") if _same(hop, delivery)}
-    nodes |= seen & {*evidence.brokers}
+    met = _met(pairs, delivery, evidence) | (seen & {*evidence.brokers})
     return tuple(
         one
         for one in evidence.disturbances
         if one.from_ns <= end
         and one.until_ns >= begin - NEAR_S * 1e9
-        and (
-            any(one.separates(*pair) for pair in pairs)
-            if one.kind == "partition"
-            else not nodes.isdisjoint(one.targets)
-        )
+        and _concerns(one, way or pairs, met)
     )
+
+
+def _met(
+    pairs: Iterable[tuple[str, str]], delivery: Mapping[str, Any], evidence: Evidence
+) -> set[str]:
+    """The nodes of these hops, their routers, and the brokers to which they were connected meanwhile."""
+    nodes = {node for pair in pairs for node in pair}
+    for node in [*nodes]:
+        nodes |= {link for link, _ in links_of_hop(node, "", evidence.router)}
+        nodes |= {*brokers_at(evidence.connected.get(node, ()), delivery["published_ns"])}
+    return nodes - {""}
+
+
+def _concerns(one: Disturbance, pairs: Iterable[tuple[str, str]], nodes: set[str]) -> bool:
+    if one.kind == "partition":
+        return any(one.separates(*pair) for pair in pairs)
+    return not nodes.isdisjoint(one.targets)
 
 
 def _same(hop: Mapping[str, Any], delivery: Mapping[str, Any]) -> bool:
@@ -348,7 +371,14 @@ def _hop(
         return HopTaken(number, src, dst)
     ready, received = row["ready_ns"], row["received_last_ns"]
     end = _end_ns(delivery) if received is None else received
+    begin = delivery["published_ns"] if ready is None else ready
+    former = _former_broker(src, delivery, evidence)
     blocking = [one for one in near if one.blocks(src, dst, links)]
+    if former is not None and former != dst:
+        before = links_of_hop(src, former, evidence.router)
+        blocking += [one for one in near if one.blocks(src, former, before)]
+    met = _met([pair], delivery, evidence)
+    concerned = [one for one in near if one.from_ns < end and _concerns(one, [pair], met)]
     whole = ready is not None and received is not None
     return HopTaken(
         number,
@@ -360,9 +390,26 @@ def _hop(
         **{part: row[part] for part in PARTS},
         sent=row["sent"],
         repeated=row["repeated"],
-        blocked_s=_blocked_s(blocking, ready, end) if ready is not None else 0.0,
+        blocked_s=_blocked_s(blocking, begin, end),
+        disturbance=max(
+            concerned,
+            key=lambda one: (one in blocking, _overlap_ns(one, begin, end), one.from_ns),
+            default=None,
+        ),
         crossings=() if ready is None else tuple(_crossings(row, links, end, evidence)),
+        former=None if former == dst else former,
     )
+
+
+def _former_broker(client: str, delivery: Mapping[str, Any], evidence: Evidence) -> str | None:
+    """The broker to which a client was connected when the message was published."""
+    connected = evidence.connected.get(client, ())
+    before = [broker for at_ns, broker in connected if at_ns <= delivery["published_ns"]]
+    return before[-1] if before else None
+
+
+def _overlap_ns(one: Disturbance, begin_ns: int, end_ns: int) -> int:
+    return max(0, min(one.until_ns, end_ns) - max(one.from_ns, begin_ns))
 
 
 def _blocked_s(blocking: Iterable[Disturbance], begin_ns: int, end_ns: int) -> float:
@@ -461,7 +508,8 @@ def conclude(
     """The main cause of the delay, or where the message was lost."""
     if delivery["status"] == LOST:
         last = hops[-1] if hops else None
-        return Conclusion(Cause.LOST, None, last, None, _latest(near, _end_ns(delivery)))
+        latest = max(near, key=lambda one: one.from_ns, default=None)
+        return Conclusion(Cause.LOST, None, last, None, (last and last.disturbance) or latest)
     known = [hop for hop in hops if hop.queue_s is not None]
     if len(known) < len(hops) or not hops:
         timed = [hop for hop in hops if hop.took_s is not None]
@@ -479,35 +527,22 @@ def conclude(
     if most == transmitted:
         slow = max(hops, key=lambda hop: hop.transmission_s or 0.0)
         return Conclusion(Cause.TRANSMISSION, transmitted, slow, _slowest_link(slow))
-    return _waiting(max(hops, key=lambda hop: hop.waited_s), near)
+    longest = max(hops, key=lambda hop: hop.waited_s)
+    return replace(_waiting(longest), elsewhere_s=waited - longest.waited_s)
 
 
-def _waiting(hop: HopTaken, near: Sequence[Disturbance]) -> Conclusion:
+def _waiting(hop: HopTaken) -> Conclusion:
     """Why it waited on this hop."""
-    links = [(one.link, one.direction) for one in hop.crossings]
-    begin, end = hop.ready_ns or 0, hop.received_ns or NEVER_NS
-    blocking = [
-        one
-        for one in near
-        if one.blocks(hop.src, hop.dst, links) and one.from_ns < end and one.until_ns > begin
-    ]
-    if blocking and hop.blocked_s >= hop.waited_s * BLOCKED_SHARE:
-        longest = max(blocking, key=lambda one: min(one.until_ns, end) - max(one.from_ns, begin))
-        return Conclusion(Cause.DISTURBANCE, hop.waited_s, hop, None, longest)
+    near = hop.disturbance
+    if near is not None and hop.blocked_s >= hop.waited_s * BLOCKED_SHARE:
+        return Conclusion(Cause.DISTURBANCE, hop.waited_s, hop, None, near)
     queue_s, again_s = hop.queue_s or 0.0, hop.retransmission_s or 0.0
-    latest = _latest(near, end)
     if again_s > queue_s:
-        return Conclusion(Cause.RETRANSMISSION, again_s, hop, None, latest)
+        return Conclusion(Cause.RETRANSMISSION, again_s, hop, None, near)
     busiest = max(hop.crossings, key=lambda one: one.busy_s, default=None)
     if busiest is not None and busiest.others and busiest.busy_s >= queue_s * BUSY_SHARE:
-        return Conclusion(Cause.OTHER_MESSAGES, queue_s, hop, busiest, latest)
-    return Conclusion(Cause.NODE, queue_s, hop, None, latest)
-
-
-def _latest(near: Sequence[Disturbance], end_ns: int) -> Disturbance | None:
-    """The disturbance that began last, before this moment."""
-    begun = [one for one in near if one.from_ns < end_ns]
-    return max(begun, key=lambda one: one.from_ns, default=None)
+        return Conclusion(Cause.OTHER_MESSAGES, queue_s, hop, busiest, near)
+    return Conclusion(Cause.NODE, queue_s, hop, None, near)
 
 
 def _slowest_link(hop: HopTaken) -> Crossing | None:

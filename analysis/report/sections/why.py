@@ -18,6 +18,7 @@ MOST_ROWS = 5  # of the report
 MOST_GROUPS = 2  # of other messages in a sentence
 MOST_NAMED = 4  # disturbances, and nodes of one
 MANY_HOPS = 4  # more of them are shown only if they took a noticeable share
+ELSEWHERE = 0.2  # of all waiting: less on other hops is left out of a sentence
 NOTICEABLE = 0.05  # of the delay
 PARTS = ("queue", "transmission", "propagation", "retransmission")
 
@@ -64,7 +65,9 @@ def sentence(why: Why, start_ns: int) -> str:
     link = link_text(end.crossing) if end.crossing else ""
     match end.cause:
         case Cause.DISTURBANCE:
-            return f"It waited {of} {between}: {disturbed}."
+            if hop and hop.former:
+                between = f"between {hop.src} and {hop.former}, its broker before {hop.dst}"
+            text, disturbed = f"It waited {of} {between}: {disturbed}", ""
         case Cause.TRANSMISSION:
             most = f", most on {link}" if link else ""
             return f"Its own {size(why.delivery['payload_bytes'])} took {of}{most}."
@@ -80,6 +83,8 @@ def sentence(why: Why, start_ns: int) -> str:
             text = f"It was lost: {why.delivery['reason']}"
         case _:
             text = _unknown(why, of, between)
+    if end.elsewhere_s >= ELSEWHERE * (end.elsewhere_s + (end.seconds or 0.0)):
+        text += f"; on other hops {seconds(end.elsewhere_s)}" if end.elsewhere_s else ""
     return f"{text}; near it: {disturbed}." if disturbed else f"{text}."
 
 
@@ -236,6 +241,6 @@ def _again(why: Why) -> str:
         for hop in why.hops
         if hop.sent > 1
     ]
-    if why.delivery["duplicates"]:
-        texts.append(f"{why.delivery['duplicates']} duplicates arrived")
+    if count := why.delivery["duplicates"]:
+        texts.append(f"{count} duplicate{'s' if count != 1 else ''} arrived")
     return "; ".join(texts) or "no"
