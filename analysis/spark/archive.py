@@ -51,12 +51,22 @@ class ClassArchive:
     @cached_property
     def path(self) -> Path:
         """Its file. Another Java, PySpark or other options give another name."""
-        parts = [str(self.jars), *java_options(Path("/"), short=True), *self._quietly]
+        parts = [self.class_path, *java_options(Path("/"), short=True), *self._quietly]
         runtime = self.java.runtime
         parts += [_seen(runtime / file) for file in ("release", "lib/server/libjvm.so")]
         parts += [_seen(jar) for jar in sorted(self.jars.glob("*.jar"))]
         key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         return cache_folder(os.environ) / FOLDER / f"java-{self.java.version}-{key}.archive"
+
+    @property
+    def class_path(self) -> str:
+        """Where Java finds Spark, with what is first for executors of a cluster: a class archive works for one path.
+
+        Spark puts its folder of settings first, which PySpark does not have.
+        """
+        settings = self.jars.with_name("conf")
+        first = [] if settings.exists() else [settings]
+        return ":".join(map(str, (*first, *self.jars.glob("slf4j-api-*.jar"), self.jars / "*")))
 
     @property
     def unfinished(self) -> Path:
@@ -78,6 +88,14 @@ class ClassArchive:
             )  # the archives that were not used for the longest time are removed first
         name = "AOTCache" if self._is_aot else "SharedArchiveFile"
         return [f"-XX:{name}={self.path}", *self._quietly]
+
+    def options_for_executors(self) -> list[str]:
+        """The options with which executors on this machine use it; executors elsewhere find no such file.
+
+        Theirs may be another Java. It ignores unknown options, but not unknown names of logs.
+        """
+        spaced = " " in str(self.path)  # Spark would divide the option
+        return [] if spaced else [one for one in self.options_to_use() if one.startswith("-XX:")]
 
     def options_to_make(self) -> list[str]:
         """The options with which Java writes it when it ends."""

@@ -141,7 +141,8 @@ class LocalJava:
     @property
     def settings(self) -> dict[str, str]:
         """The settings of Spark."""
-        return spark_settings(self.folder, self.master, self.options, short=self._short)
+        executors = self.archive.options_for_executors()
+        return spark_settings(self.folder, self.master, self.options, executors, short=self._short)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -213,7 +214,7 @@ class LocalJava:
             return subprocess.Popen(
                 [
                     str(java.path / "bin" / "java"),
-                    *("-cp", f"{_installed() / 'jars'}/*"),
+                    *("-cp", self.archive.class_path),
                     *OPTIONS,
                     f"-Xmx{memory_mib()}m",
                     *self.options,

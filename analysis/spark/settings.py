@@ -80,9 +80,12 @@ def write_log_settings(folder: Path) -> None:
 
 
 def spark_settings(
-    folder: Path, master: str, options: Sequence[str], *, short: bool
+    folder: Path, master: str, options: Sequence[str], executors: Sequence[str], *, short: bool
 ) -> dict[str, str]:
-    """The settings of Spark, whose temporary files go to this folder; `options`: of its Java."""
+    """The settings of Spark, whose temporary files go to this folder.
+
+    `options`: of its Java; `executors`: more options for the Javas of a cluster's executors.
+    """
     ours = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
     settings = {
@@ -111,7 +114,7 @@ def spark_settings(
             "spark.executor.heartbeatInterval": "60s",
         }
     else:
-        settings["spark.executor.extraJavaOptions"] = " ".join(_quick(short))
+        settings["spark.executor.extraJavaOptions"] = " ".join([*_quick(short), *executors])
     return settings
 
 

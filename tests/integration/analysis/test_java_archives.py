@@ -14,6 +14,7 @@ from analysis.pipeline import analyze
 from analysis.spark.archive import State
 from analysis.spark.local_java import LocalJava
 from analysis.spark.session import open_context
+from benchmarks.support.spark_cluster import own_cluster
 from support.runs.star_runs import StarRun, publications
 
 pytestmark = pytest.mark.spark
@@ -64,6 +65,20 @@ def maps(folder: Path) -> bool:
 def test_java_uses_the_archive_and_measures_the_same(java, run, expected, no_spark):
     assert maps(java.path.parent)
     assert analyze(run) == expected
+
+
+def test_an_executor_on_this_machine_uses_the_archive(java, no_spark, tmp_path):
+    def java_of_the_executor(_: int) -> str:
+        worker = Path("/proc/self/status").read_text().split("PPid:")[1].split()[0]
+        daemon = Path(f"/proc/{worker}/status").read_text().split("PPid:")[1].split()[0]
+        return Path(f"/proc/{daemon}/maps").read_text()
+
+    with (
+        own_cluster(tmp_path, workers=1, cores=1) as master,
+        open_context(master) as context,
+    ):
+        (found,) = context.parallelize([1], 1).map(java_of_the_executor).collect()
+        assert str(java.path) in found
 
 
 @pytest.mark.parametrize("damage", ["cut off", "changed", "garbage", "of another Java"])

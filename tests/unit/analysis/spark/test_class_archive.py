@@ -55,6 +55,32 @@ def test_java_is_started_with_the_archive_that_there_is(archive, version, using,
     assert f"-XX:{using}={made(archive).path}" in archive.options_to_use()
 
 
+@pytest.mark.parametrize(("version", "name"), [(17, "SharedArchiveFile"), (25, "AOTCache")])
+def test_executors_of_any_java_accept_the_options_for_the_archive(archive, version, name):
+    archive = ClassArchive(replace(archive.java, version=version), archive.jars)
+    assert archive.options_for_executors() == []
+    made(archive)
+    assert archive.options_for_executors()[0] == f"-XX:{name}={archive.path}"
+    assert all(option.startswith("-XX:") for option in archive.options_for_executors())
+
+
+def test_executors_get_no_option_that_spark_would_divide(archive, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    assert made(again(archive)).options_for_executors() == []
+
+
+def test_the_class_path_is_that_of_executors(archive):
+    (archive.jars / "slf4j-api-2.jar").write_text("logging")
+    conf, jars = archive.jars.with_name("conf"), archive.jars
+    assert archive.class_path == f"{conf}:{jars}/slf4j-api-2.jar:{jars}/*"
+
+
+def test_settings_in_the_folder_of_pyspark_have_no_effect(archive):
+    conf = archive.jars.with_name("conf")
+    conf.mkdir()
+    assert archive.class_path == f"{archive.jars}/*"
+
+
 @pytest.mark.parametrize("changed", ["java/lib/server/libjvm.so", "java/release", "jars/spark.jar"])
 def test_another_java_or_pyspark_has_another_archive(archive, tmp_path, changed):
     file = tmp_path / changed
