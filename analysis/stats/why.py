@@ -231,7 +231,7 @@ MESSAGE_COLUMNS = [
 
 def read_evidence(run: Run, deliveries: pa.Table, picked: Sequence[Mapping[str, Any]]) -> Evidence:
     """The evidence on the picked deliveries, from the tables of an analysed run."""
-    ids = sorted({delivery["id"] for delivery in picked})
+    ids = pa.array({delivery["id"] for delivery in picked}, pa.string())
     hops = table(run, "hops", where=pc.field("id").isin(ids)).to_pylist()
     router = routers(run.manifest)
     wanted = pc.scalar(False)
@@ -239,7 +239,7 @@ def read_evidence(run: Run, deliveries: pa.Table, picked: Sequence[Mapping[str, 
         way, _ = way_of(delivery, hops, run.brokers)
         links = {link for pair in way for link, _ in links_of_hop(*pair, router)}
         wanted |= (
-            pc.field("link").isin(sorted(links))
+            pc.field("link").isin(pa.array(links, pa.string()))
             & (pc.field("last_ns") >= delivery["published_ns"])
             & (pc.field("first_ns") <= _end_ns(delivery))
         )

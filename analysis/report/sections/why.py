@@ -80,7 +80,7 @@ def sentence(why: Why, start_ns: int) -> str:
         case Cause.RETRANSMISSION:
             text = f"It waited {of} for packets {between} that were lost and sent again"
         case Cause.LOST:
-            text = f"It was lost: {why.delivery['reason']}"
+            text = f"It did not arrive: {why.delivery['reason']}"
         case _:
             text = _unknown(why, of, between)
     if end.elsewhere_s >= ELSEWHERE * (end.elsewhere_s + (end.seconds or 0.0)):
@@ -147,7 +147,7 @@ def _what(one: Disturbance, start_ns: int) -> str:
         return str(fault_rows({ACTIONS: [one.entry]}, start_ns)[0]["what"])
     if one.source == LINK_CHANGES:
         change = change_rows({LINK_CHANGES: [one.entry]}, start_ns)[0]
-        return f"{change.what} {change.values}".strip()
+        return f"{change.what} to {change.values}" if change.values else change.what
     return one.kind
 
 
@@ -201,12 +201,17 @@ def _hop_lines(why: Why) -> Iterator[str]:
             continue
         yield _hop_line(hop, why.delivery["published_ns"])
         busiest = max(hop.crossings, key=lambda one: one.busy_s, default=None)
-        if busiest is not None and hop.waited_s >= NOTICEABLE * delay_s:
+        if busiest is not None and _waited_noticeably(hop, delay_s):
             where = link_text(busiest) if busiest.others else "its links"
             yield f"   before it on {where}: {others_text(busiest.others)}"
     if folded:
         took = seconds(sum(hop.took_s or 0.0 for hop in folded))
         yield f"{len(folded)} more hop{'s' if len(folded) != 1 else ''}: {took} in all"
+
+
+def _waited_noticeably(hop: HopTaken, delay_s: float) -> bool:
+    """Whether the hop cost a share of the delay; of a lost message, whether it ended there."""
+    return hop.waited_s >= NOTICEABLE * delay_s if delay_s else hop.received_ns is None
 
 
 def _hop_line(hop: HopTaken, published_ns: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.metrics.deliveries import Hop, Journey, Parts, brokers_at
+from analysis.metrics.deliveries import Hop, Journey, Parts, brokers_at, nodes_in_reason
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
@@ -36,6 +36,21 @@ BROKERS = {"a", "b", "c"}
 def test_a_lost_message_was_lost_where_it_was_last_seen(hops, reason):
     found = Journey("o", hops, BROKERS).outcome("town")
     assert (found.status, found.reason, found.path) == ("lost", reason, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "nodes"),
+    [
+        ("never sent", ()),
+        ("lost between o and a", ("o", "a")),
+        ("incomplete at a", ("a",)),
+        ("not forwarded by a", ("a",)),
+        ("queue full at a", ("a",)),
+        ("town was down", ("town",)),
+    ],
+)
+def test_the_nodes_of_each_reason_can_be_read_from_it(reason, nodes):
+    assert nodes_in_reason(reason) == nodes
 
 
 @pytest.mark.parametrize(
