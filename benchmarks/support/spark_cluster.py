@@ -24,7 +24,7 @@ FOR_A_DRIVER = (
     "pytz",
     "tzdata",
 )  # PySpark asks for it
-PATIENCE_S = 60
+PATIENCE_S = 200  # a busy machine starts Java slowly
 READY = {"Master": r"Starting Spark master at (\S+)", "Worker": r"registered with (\S+)"}
 SPARK_HOME = Path(pyspark.__file__).parent
 
