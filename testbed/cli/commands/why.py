@@ -162,15 +162,10 @@ def _other_run(run: "Run") -> str:
 def _document(explained: "Why", run: "Run") -> dict[str, Any]:
     """An explanation for programs: the delivery, its cause, hops and disturbances, and the sentence."""
     from analysis.formatting import NARROW
-    from analysis.inputs.manifest import NEVER_NS
     from analysis.report.sections.why import sentence
-
-    def until(one: dict[str, Any]) -> dict[str, Any]:
-        return one | {"until_ns": None if one["until_ns"] == NEVER_NS else one["until_ns"]}
 
     end = explained.conclusion
     whole = asdict(replace(explained, conclusion=replace(end, hop=None, crossing=None)))
-    cause = end.disturbance and until(asdict(end.disturbance))
     return {
         **whole["delivery"],
         "level_deliveries": explained.level_deliveries,
@@ -183,11 +178,20 @@ def _document(explained: "Why", run: "Run") -> dict[str, Any]:
             "link": end.crossing and end.crossing.link,
             "direction": end.crossing and end.crossing.direction,
             "others": [asdict(one) for one in end.crossing.others] if end.crossing else [],
-            "disturbance": cause,
+            "disturbance": _disturbance(whole["conclusion"]["disturbance"]),
         },
-        "journey": whole["hops"],
-        "disturbances": [until(one) for one in whole["disturbances"]],
+        "journey": [
+            {**hop, "disturbance": _disturbance(hop["disturbance"])} for hop in whole["hops"]
+        ],
+        "disturbances": [_disturbance(one) for one in whole["disturbances"]],
     }
+
+
+def _disturbance(one: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Null instead of an end that never came."""
+    from analysis.inputs.manifest import NEVER_NS
+
+    return one and {**one, "until_ns": None if one["until_ns"] == NEVER_NS else one["until_ns"]}
 
 
 # The slowest of a run.

@@ -86,6 +86,7 @@ def test_a_lost_delivery_is_named_with_the_command_that_explains_it(places):
     assert lines[2] == "It did not arrive: never sent; near it: link cut (gauge, from 0.9 s on)."
     (delivery,) = document(ALERT)["deliveries"]
     assert delivery["disturbances"][0]["until_ns"] is None
+    assert delivery["cause"]["disturbance"] == delivery["disturbances"][0]
 
 
 def test_a_run_that_was_not_analysed_is_analysed_first(run, monkeypatch):
