@@ -102,6 +102,7 @@ LONG = frozenset(
         "benchmarks/test_simulation_benchmark.py",
         "simulation/test_sweep.py",
         "simulation/test_truth.py",
+        "lab/test_tutorial.py",
         "analysis/test_warm_spark.py",
         "lab/test_whole_path.py",
     }
