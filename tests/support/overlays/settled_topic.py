@@ -12,6 +12,7 @@ from testbed.converged.multicast import Distances, Strategy, distances
 from testbed.converged.population import Population
 
 TOPIC = "slope"
+SETTLE_S = 15.0  # after the last node; 7 s are enough for all nodes to find their places
 TICK = 0.02  # every message takes this long, so the first copy to arrive took the fewest hops
 
 
@@ -24,7 +25,7 @@ def settled_topic(
         network.start(number, [0])
         (network.advertise if number < publishers else network.subscribe)(number, TOPIC)
         network.run(0.5)
-    network.run(40)
+    network.run(SETTLE_S)
     network.passed.clear()
     return network
 

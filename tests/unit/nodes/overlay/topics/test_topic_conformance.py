@@ -20,6 +20,7 @@ relay_free_methods = pytest.mark.parametrize(
     ("method", "parameters"), [one for one in METHODS if TOPIC_METHODS[one[0]].relay_free]
 )
 TOPICS = ["slope", "valley"]
+SETTLE_S = 15.0  # after the last node; 7 s are enough for all nodes to find their places
 
 
 def grown(method: str, parameters: dict[str, str], seed: int, nodes: int = 14) -> TopicNetwork:
@@ -34,7 +35,7 @@ def grown(method: str, parameters: dict[str, str], seed: int, nodes: int = 14) -
         if number in (2, 3) or random.random() < 0.6:
             network.subscribe(number, topic)
         network.run(0.5)
-    network.run(40)
+    network.run(SETTLE_S)
     return network
 
 
