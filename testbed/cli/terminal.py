@@ -44,7 +44,9 @@ from testbed.progress import (
 from testbed.topology import TopologyErrors
 
 IN_PART = 3
-MAKE_ROOM = "make room with `testbed runs prune`, or put the captures elsewhere with TESTBED_CAPTURES"
+MAKE_ROOM = (
+    "make room with `testbed runs prune`, or put the captures elsewhere with TESTBED_CAPTURES"
+)
 PROGRESS_INTERVAL_S = 10.0  # between two lines of progress without a terminal
 PIPED_WIDTH = 120  # columns of tables in a pipe or file
 

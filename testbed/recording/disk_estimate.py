@@ -27,9 +27,9 @@ ACKS_PER_PACKET = 0.9
 CONNECTION_BYTES = 2_300  # the handshakes and the end of a connection, on one link
 ACK_MESSAGE_BYTES = HEADER_SIZE + 10 + FRAME_BYTES
 
-# Means over runs of the topologies in topologies/.
-JOIN_BYTES = 30_000  # of a broker that joins an overlay, on its link
-UPKEEP_BYTES_PER_S = 500  # of a broker in an overlay, on its link
+# Means over runs of the topologies in topologies/, and of papers/ there.
+JOIN_BYTES = 30_000  # of a broker that joins an overlay, for each level of the overlay
+UPKEEP_BYTES_PER_S = 500  # of a broker in an overlay, for each level of the overlay
 ZORDER_MAP = "zorder-map"  # its period is `period_s`
 ZORDER_BYTES_PER_S = 4_000  # of a broker, with a period of one second
 
@@ -39,9 +39,10 @@ MACHINE_BYTES_PER_S = 620
 PLANNED_BYTES, PUBLISHED_BYTES = 105, 225  # a publication in planned.jsonl and published.jsonl
 MANIFEST_BYTES, MANIFEST_NODE_BYTES = 6_000, 900
 OTHER_FILES, SLACK_BYTES = 8, 2_048  # half of a file's last block is empty
-METRICS_BYTES, METRICS_COPY_BYTES = 165_000, 190  # Parquet; a copy is a message on one overlay link
+METRICS_BYTES, METRICS_COPY_BYTES = 165_000, 150  # Parquet; a copy is a message on one overlay link
 REPORT_BYTES, REPORT_DELIVERY_BYTES, MOST_REPORT_BYTES = 150_000, 550, 4_000_000
-TRACE_BYTES, TRACE_COPY_BYTES = 30_000, 110  # Parquet
+TRACE_BYTES, TRACE_COPY_BYTES = 30_000, 40  # Parquet
+METRICS_CONTROL, TRACE_CONTROL = 0.07, 0.08  # of the bytes that brokers exchange, as captured
 
 MARGIN = 2.0  # a run may take so many times its estimate
 
@@ -105,7 +106,7 @@ def estimate_disk(topology: Topology, *, simulated: bool = False) -> DiskEstimat
     deliveries = sum(flow.count * len(flow.receivers) for flow in flows)
     captures = links.captured(lasts_s) if topology.capture.enabled else 0
     if simulated:
-        captures = round(TRACE_BYTES + TRACE_COPY_BYTES * copies)
+        captures = round(TRACE_BYTES + TRACE_COPY_BYTES * copies + TRACE_CONTROL * links.control)
     nodes = len(topology.nodes)
     logs = (
         nodes * (NODE_LOG_BYTES + MANIFEST_NODE_BYTES)
@@ -117,7 +118,11 @@ def estimate_disk(topology: Topology, *, simulated: bool = False) -> DiskEstimat
     )
     report = min(MOST_REPORT_BYTES, REPORT_BYTES + REPORT_DELIVERY_BYTES * deliveries)
     return DiskEstimate(
-        captures, round(logs), round(METRICS_BYTES + METRICS_COPY_BYTES * copies + report)
+        captures,
+        round(logs),
+        round(
+            METRICS_BYTES + METRICS_COPY_BYTES * copies + METRICS_CONTROL * links.control + report
+        ),
     )
 
 
@@ -152,9 +157,12 @@ class _Links:
         self._up: dict[str, float] = defaultdict(float)
         self._down: dict[str, float] = defaultdict(float)
         self._brokers = [node.name for node in topology.of_kind(NodeKind.BROKER)]
+        self._paths = {name: self._path(topology.node(name)) for name in self._brokers}
+        self.control = 0.0  # bytes by which brokers keep up their overlay, on all links
         overlay = topology.overlay
         self._parameters = dict(overlay.parameters)
         self._settings = reliability_settings(overlay.method, self._parameters)
+        self._levels = log2(max(1, len(self._brokers)))  # of a Skip Graph of so many brokers
         self._is_star = overlay.method == STAR or len(self._brokers) < 2
         self._spreads = overlay.method == ZORDER_MAP
 
@@ -165,16 +173,16 @@ class _Links:
             on_the_wire(ACK_MESSAGE_BYTES) if self._settings.custody(flow.priority) else 0.0
         )
         first = self._broker_of(flow.origin)
-        self._cross(self._path(flow.origin), [first], flow.count * on_link)
-        self._cross([first], self._path(flow.origin), flow.count * acknowledged)
+        self._cross(self._path(flow.origin), self._paths[first], flow.count * on_link)
+        self._cross(self._paths[first], self._path(flow.origin), flow.count * acknowledged)
         for receiver in flow.receivers:
-            broker = self._broker_of(receiver)
-            self._cross([broker], self._path(receiver), flow.count * on_link)
-            self._cross(self._path(receiver), [broker], flow.count * acknowledged)
+            broker = self._paths[self._broker_of(receiver)]
+            self._cross(broker, self._path(receiver), flow.count * on_link)
+            self._cross(self._path(receiver), broker, flow.count * acknowledged)
         between = flow.count * self._forwards(first, flow.receivers)
         for name in self._brokers if between else ():
             share = between * (on_link + acknowledged) / len(self._brokers)
-            self._cross([name], [name], share)
+            self._cross(self._paths[name], self._paths[name], share)
         return flow.count * (1 + len(flow.receivers)) + between
 
     def _cross(self, senders: Iterable[str], receivers: Iterable[str], count: float) -> None:
@@ -196,9 +204,9 @@ class _Links:
             return 0.0
         if self._spreads:  # areas, not places, decide which broker has a subscription
             targets = min(len(receivers), len(self._brokers) - 1)
-        else:
-            targets = len({self._broker_of(node) for node in receivers} - {first})
-        return targets * (1 + log2(len(self._brokers)) / 2)
+            return targets * (1 + self._levels / 2)
+        targets = len({self._broker_of(node) for node in receivers} - {first})
+        return targets + self._levels / 2 if targets else 0.0  # relays, then one copy a target
 
     def connect(self) -> None:
         """Add connections, heartbeats, and what brokers tell each other."""
@@ -216,16 +224,17 @@ class _Links:
                 budget_s = clients[broker] * EXCHANGE_COST / self._settings.heartbeat_budget
                 exchange = EXCHANGE_COST + 3 * RECORD_BYTES
                 cost += lasts_s / max(beat_s, budget_s) * exchange
-            self._cross(self._path(node), [broker], cost / 2)
-            self._cross([broker], self._path(node), cost / 2)
+            self._cross(self._path(node), self._paths[broker], cost / 2)
+            self._cross(self._paths[broker], self._path(node), cost / 2)
         if self._is_star:
             return
-        upkeep = float(UPKEEP_BYTES_PER_S)
+        upkeep = UPKEEP_BYTES_PER_S * self._levels
         if self._spreads:
             upkeep += ZORDER_BYTES_PER_S / float(self._parameters.get("period_s", 1.0))
         for name in self._brokers:
-            cost = JOIN_BYTES * log2(len(self._brokers)) + lasts_s * upkeep
-            self._cross([name], [name], cost / 2)
+            cost = JOIN_BYTES * self._levels + lasts_s * upkeep
+            self._cross(self._paths[name], self._paths[name], cost / 2)
+            self.control += cost * len(self._paths[name])
 
     def load(self) -> None:
         """Add background traffic."""

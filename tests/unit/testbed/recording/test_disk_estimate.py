@@ -68,6 +68,10 @@ def lab(tmp_path: Path) -> Any:
         ("moving-areas", 36_470_000),
         ("valleys-300", 11_000_000),
         ("kochi-landslide", 79_000_000),
+        ("papers/lee2016", 12_488_000),
+        ("papers/kita2025-a-live", 36_802_000),
+        ("papers/banno2013-live", 79_683_000),
+        ("papers/kawakami2016-live", 39_514_000),
     ],
 )
 def test_the_estimate_of_captures_is_near_to_those_of_real_runs(name, captured):
