@@ -1,6 +1,7 @@
 """`testbed why` of simulated runs: a big message before an alert, and a link that was cut."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from analysis.report.report import write_report
 from testbed.cli.app import app
 from testbed.lab.simulate import simulate
 from testbed.progress import ignore
 from testbed.topology import load
 
 pytestmark = pytest.mark.spark
+
+SAMPLE = Path(__file__).parents[3] / "captures" / "sample"
 
 NODES = """
 name: valley
@@ -82,3 +86,17 @@ def test_the_cut_of_a_link_is_named(slowest):
     assert "link cut (siren, 2.5 s to 4.5 s)" in first["why"]
     after = [one for one in others if one["delay_s"] > 0.5]  # TCP was still waiting
     assert all("near it: link cut (siren, 2.5 s to 4.5 s)" in one["why"] for one in after)
+
+
+def test_the_sample_is_explained_in_the_terminal_and_in_the_report(places, analyzed):
+    folder = places / "sample"
+    shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns("metrics", "*.html", "summary*"))
+    analyzed(folder)
+    done = CliRunner().invoke(app, ["why", str(folder), "--slowest", "1", "--json"])
+    assert done.exit_code == 0, done.output
+    (slowest,) = json.loads(done.stdout)["deliveries"]
+    assert slowest["cause"]["kind"] == "propagation"
+    report = write_report(folder).read_text().replace("\u00a0", " ")
+    section = report[report.index('id="why"') :]
+    assert slowest["why"] in section
+    assert section.index(slowest["id"]) < section.index("</table>")

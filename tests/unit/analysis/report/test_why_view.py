@@ -1,6 +1,7 @@
 """The words of an explanation, in a terminal and in the report. UPDATE_GOLDEN=1 writes the golden files anew."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,14 @@ def test_the_largest_groups_of_messages_are_named_and_the_others_counted():
         "500 B of 2 of its own copies to other receivers"
     )
     assert others_text([]) == "nothing"
+
+
+def test_a_broker_that_died_by_its_log_is_near():
+    run = blocked_by_a_picture()
+    death = {"node": "broker", "died_ns": BEGIN_NS + 1_500_000_000, "known_from": "log"}
+    evidence = replace(run.evidence(), deaths=[death, {**death, "known_from": "manifest"}])
+    text = lines(explain(run.delivery(ALERT), evidence), BEGIN_NS)
+    assert "near it: died (broker, at 1.5 s)" in text
 
 
 def test_the_report_has_the_slowest_of_the_most_urgent_level(tmp_path):

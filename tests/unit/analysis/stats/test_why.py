@@ -1,5 +1,7 @@
 """Why a delivery took its time: constructed tables, and properties of any tables."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -91,6 +93,20 @@ def test_a_cut_that_had_ended_is_near_and_not_the_cause():
     assert why.conclusion.cause is Cause.NODE
     assert why.conclusion.disturbance.kind == "cut"
     assert why.hops[1].blocked_s == 0
+
+
+def test_a_client_waits_for_the_broker_from_which_it_was_cut_off():
+    run = ConstructedRun()
+    run.publish("gauge", 1, 1_000)
+    run.cross(ALERT, "gauge", "broker", (3_000, 3_000), (3_000, 3_000))
+    run.cross(ALERT, "broker", "siren", (3_001, 3_001), (3_085, 3_085))
+    run.act(900, "cut", "station")
+    connected = {"gauge": [(ns_of(0), "station"), (ns_of(2_990), "broker")]}
+    evidence = replace(run.evidence(), brokers=["broker", "station"], connected=connected)
+    why = explain(run.delivery(ALERT), evidence)
+    assert why.conclusion.cause is Cause.DISTURBANCE
+    assert why.conclusion.disturbance.targets == ("station",)
+    assert (why.hops[0].former, why.hops[1].former) == ("station", None)
 
 
 def test_a_disturbance_long_before_is_not_near():
