@@ -88,3 +88,11 @@ def test_the_index_has_every_page() -> None:
     }
     pages = {path for path in DOCS.rglob("*.md") if path.name != "index.md"}
     assert {path.relative_to(DOCS).as_posix() for path in pages - linked} == set()
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda p: p.stem)
+def test_lines_are_wrapped(page: Path) -> None:
+    """At about 100, so that differences are readable; tables, code and pictures have lines as long as they need."""
+    for line in text_of(page).splitlines():
+        if not re.match(r"\||    |.*!\[", line):
+            assert len(line) <= 120, line
