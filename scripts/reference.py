@@ -153,8 +153,11 @@ def _plain(text: str) -> str:
 
 
 def _epilog(text: str) -> str:
-    example = re.fullmatch(r"(Examples?): (.*)", " ".join(text.split()))
-    return f"{example[1]}: `{example[2]}`" if example else _wrapped(text)
+    example = re.fullmatch(r"Examples?: (.*)", " ".join(text.split()))
+    if not example:
+        return _wrapped(text)
+    lines = re.split(r" · |; (?=testbed )", example[1])
+    return "\n".join([f"Example{'s' if lines[1:] else ''}:", "", *(f"    {one}" for one in lines)])
 
 
 def _usage(parameter: Any) -> str:
