@@ -1,4 +1,4 @@
-"""The README as a new user would follow it: the test runs every command in it, and compares the output."""
+"""The README and the page on work with a lab as a new user would follow them: all commands run."""
 
 import os
 import re
@@ -9,15 +9,20 @@ from pathlib import Path
 
 import pytest
 
+README, TUTORIAL, LABS = "README.md", "docs/tutorial/first-question.md", "docs/howto/labs.md"
+
+
+def blocks_of(page: Path) -> dict[str, list[str]]:
+    """The page's code blocks by language."""
+    found: dict[str, list[str]] = {}
+    for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.M | re.S):
+        found.setdefault(language, []).append(body)
+    return found
+
 
 @pytest.fixture
 def blocks(repository) -> dict[str, list[str]]:
-    """The README's code blocks by language."""
-    found: dict[str, list[str]] = {}
-    text = (repository / "README.md").read_text()
-    for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S):
-        found.setdefault(language, []).append(body)
-    return found
+    return blocks_of(repository / LABS)
 
 
 @pytest.fixture
@@ -44,7 +49,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.netns
 @pytest.mark.spark
 @pytest.mark.timeout(900)  # six starts of Spark, and several labs
-def test_every_command_of_the_readme_works(blocks, valley, repository, testbed):
+def test_every_command_of_the_page_on_labs_works(blocks, valley, repository, testbed):
     lines = [line for block in blocks["sh"] for line in block.splitlines()]
     assert any(line.startswith("testbed run") for line in lines)
     for line in lines:
@@ -53,7 +58,7 @@ def test_every_command_of_the_readme_works(blocks, valley, repository, testbed):
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
-def test_validate_prints_the_mistakes_that_the_readme_shows(blocks, valley, testbed):
+def test_validate_prints_the_mistakes_that_the_page_shows(blocks, valley, testbed):
     (shown,) = [block for block in blocks[""] if "did you mean" in block]
     wrong = re.sub("link: mvno-128k, topics", "link: mvno-218k, topics", valley.read_text())
     valley.write_text(wrong.replace("priority: 5", "priority: 6"))
@@ -74,11 +79,25 @@ def test_make_demo_prints_the_table_and_the_path_of_the_report(places, repositor
     assert Path(report[1]).stat().st_size > 10_000
 
 
-def test_the_two_commands_exist(blocks, repository):
-    commands = [shlex.split(line, comments=True)[1:] for line in blocks["console"][0].splitlines()]
+def test_the_two_commands_exist(repository):
+    (block,) = blocks_of(repository / README)["console"]
+    commands = [shlex.split(line.removeprefix("$ ")) for line in block.splitlines()]
     assert commands == [["make", "demo"], ["make", "test"]]
     for command in commands:
         assert shell(f"make --dry-run {command[1]}", repository).returncode == 0
+
+
+def test_the_question_of_the_readme_is_that_of_the_tutorial_whose_commands_are_tested(repository):
+    readme, tutorial = (blocks_of(repository / page) for page in (README, TUTORIAL))
+    assert readme["yaml"] == tutorial["yaml"][:1]
+    tested = {line for block in tutorial["sh"] for line in block.splitlines()}
+    assert {line for block in readme["sh"] for line in block.splitlines()} <= tested
+
+
+def test_the_readme_has_600_to_800_words(repository):
+    text = (repository / README).read_text()
+    prose = re.sub(r"^```.*?^```$|\]\([^)]*\)", "", text, flags=re.M | re.S)
+    assert 600 <= len(re.findall(r"[A-Za-z][\w'-]*", prose)) <= 800
 
 
 def test_every_document_the_readme_points_to_is_there(repository):
