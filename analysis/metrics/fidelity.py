@@ -60,7 +60,7 @@ def _gaps(watch: Watch) -> list[str]:
     if watch.watched_s >= LEAST_WATCHED * watch.wanted_s:
         return []
     return [
-        f"The machine was watched for only {watch.watched_s:.0f} of the {watch.wanted_s:.0f} seconds that count."
+        f"The machine was monitored for only {watch.watched_s:.0f} of the {watch.wanted_s:.0f} seconds that count."
     ]
 
 
@@ -70,7 +70,7 @@ def _processors(watch: Watch) -> list[str]:
     if len(busy) <= MOST_BUSY_SECONDS * len(known):
         return []
     return [
-        f"The processors had hardly any time left: less than {_percent(LEAST_IDLE)} was idle in {len(busy)} of "
+        f"The processors were overloaded: less than {_percent(LEAST_IDLE)} was idle in {len(busy)} of "
         f"{len(known)} seconds (more than {_percent(MOST_BUSY_SECONDS)} of them), first {watch.when(busy[0])}."
     ]
 
@@ -82,7 +82,7 @@ def _wakeups(watch: Watch, limit_s: float) -> list[str]:
         return []
     why = "" if limit_s == LATE_WAKEUP_S else ", a tenth of the shortest delays measured"
     return [
-        f"Processes were woken late: the 99th percentile is {_ms(p99)} (more than {_ms(limit_s)}{why}), "
+        f"Processes woke up late: the 99th percentile is {_ms(p99)} (more than {_ms(limit_s)}{why}), "
         f"the worst {_ms(worst.wakeup_max_s or 0.0)}, {watch.when(worst)}."
     ]
 
@@ -263,7 +263,7 @@ def _of_play(run: Run, evidence: Evidence) -> list[str]:
         unsettled and under_way and evidence.lost_deliveries
     ):  # otherwise all arrived while the lab was stopped
         return [
-            "The run ended while messages were still under way: some of the lost ones may only have been late."
+            "The run ended while messages were still in transit: some of the lost messages may only have been late."
         ]
     return []
 

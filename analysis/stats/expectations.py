@@ -145,7 +145,7 @@ def _delay(run: Run, scope: pa.Table, name: str) -> Found:
     expected, came = len(delays.s), np.isfinite(delays.s)
     missing = expected - int(came.sum())
     if name == "mean" and missing:
-        return Found(None, expected, f"{missing} of {expected} had not come when the run ended")
+        return Found(None, expected, f"{missing} of {expected} had not arrived when the run ended")
     if name in ("mean", "min"):
         if not came.any():
             return Found(None, expected, "nothing of it was delivered")

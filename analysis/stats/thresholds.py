@@ -84,7 +84,7 @@ KINDS = {
         for name in ("p50", "p95", "p99", "max")
     },
     "hops": Kind("mean hops of each level, of the first's", _by_level("hops_mean")),
-    "copies": Kind("copies a publication, of the first's", _ratio("copies_per_publication")),
+    "copies": Kind("copies per publication, of the first's", _ratio("copies_per_publication")),
     "control": Kind("control bytes/s a broker, of the first's", _ratio("control_bytes_per_s")),
     "overhead": Kind("bytes on links for a byte of payload, of the first's", _ratio("overhead")),
     "lost": Kind("deliveries lost in each run", _count("lost")),

@@ -83,7 +83,7 @@ def judge_again(place: RunPlace, more: Sequence[dict[str, Any]] = ()) -> dict[st
     return summary
 
 
-def expectation_tables(summary: dict[str, Any], title: str = "what was expected") -> list[Table]:
+def expectation_tables(summary: dict[str, Any], title: str = "expectations") -> list[Table]:
     """A row for each expectation; nothing if there is none."""
     verdicts = summary.get("expectations", [])
     if not verdicts:
@@ -193,11 +193,11 @@ MISSING_SHARE = 0.01  # of a level's expected deliveries; percentiles above this
 
 
 def warn_of_missing(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
-    """Warn of levels of which many deliveries had not come; `run`: which of several."""
+    """Warn of levels of which many deliveries had not arrived; `run`: which of several."""
     for level, count in sorted(summary["by_priority"].items(), reverse=True):
         missing = missing_deliveries(count["lost"], count["expected"])
         if missing:
-            text = f"level {level}: {missing} had not come when the run ended"
+            text = f"level {level}: {missing} had not arrived when the run ended"
             terminal.emit(Warned(f"{run}: {text}" if run else text))
 
 

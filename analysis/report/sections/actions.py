@@ -70,15 +70,15 @@ def _value(name: str, value: float | None) -> str:
         case "loss":
             return f"loss {percent(value or 0.0, 'g')}"
         case "queue_bytes":
-            return "usual queue" if value is None else f"queue {size(value)}"
+            return "default queue" if value is None else f"queue {size(value)}"
         case _:
             return f"{name} {value}"
 
 
 ACTION_TEXTS = {
     "crash": "crashed",
-    "stop": "left in order",
-    "start": "began again",
+    "stop": "stopped in order",
+    "start": "started again",
     "cut": "link cut",
     "restore": "link restored",
     "link": "link changed",

@@ -60,7 +60,7 @@ MOST_PANELS = 8  # clocks in the chart; those with the largest errors stay
 POINTS = 120  # of a line
 FINE_PPM = 3  # smaller errors allow a decimal digit
 BEYOND = 0.05  # share of the shown time, before its beginning and after its end
-LABEL = "Offset of each clock to that of the lab's machine over time, with what it may be off"
+LABEL = "Offset of each clock to that of the lab's machine over time, with its error"
 
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
@@ -93,8 +93,8 @@ def sentence(known: dict[str, Any]) -> str:
     worst = max(known, key=lambda node: known[node]["error_s"])
     error = plain(known[worst]["error_s"])
     if len(known) == 1:
-        return f"{worst} has a clock of its own; its times may be off by up to {error}."
-    return f"{len(known)} nodes have clocks of their own; the times of {worst} are the least certain, by up to {error}."
+        return f"{worst} has its own clock; the error of its times is at most {error}."
+    return f"{len(known)} nodes have their own clocks; the error is largest for {worst}, at most {error}."
 
 
 def row(node: str, known: dict[str, Any]) -> dict[str, Any]:

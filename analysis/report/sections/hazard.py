@@ -232,7 +232,7 @@ def _chart(hazard: dict[str, Any], unit_s: float, unit: str) -> Drawing:
     in_unit = f", {index['unit']}" if index["unit"] else ""
     texts = {
         "rain": "rain, mm/h",
-        "index": f"{index['name']}{in_unit}; dashed across: where level 4 begins for the median {hazard['site']}",
+        "index": f"{index['name']}{in_unit}; horizontal dashes: threshold of level 4 for the median {hazard['site']}",
         "levels": f"{hazard['site']}s at each level or above; ✕: one fails",
         "time": f"{'minutes' if unit == 'min' else 'seconds'} of the scenario{paced}",
         "threshold": hazard["threshold"]["median"] if hazard["threshold"] else None,

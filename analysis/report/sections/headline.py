@@ -25,9 +25,9 @@ def _came(summary: dict[str, Any], level: str, name: str) -> str:
     """By when this part of the expected deliveries came, or that it did not."""
     delay = summary["delay_s"][level]
     if delay[name] is not None:
-        return f"came within {delay_with_error(summary, level, name)}"
+        return f"arrived within {delay_with_error(summary, level, name)}"
     bound = (delay.get(NOT_WITHIN) or {}).get(name)
-    return f"did not come within {formatting.at_least(bound)}" if bound else "did not come"
+    return f"did not arrive within {formatting.at_least(bound)}" if bound else "did not arrive"
 
 
 def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
@@ -39,15 +39,15 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
     expected, delivered = levels[level]["expected"], levels[level]["delivered"]
     what = f"level-{level} ({LEVEL_NAMES[int(level)]})"
     if not delivered:
-        return f"None of the {expected} {what} deliveries got through.", "bad"
+        return f"None of the {expected} {what} deliveries arrived.", "bad"
     if delivered < expected:
-        lost = f"{expected - delivered} of {expected} {what} deliveries had not come"
+        lost = f"{expected - delivered} of {expected} {what} deliveries had not arrived"
         return f"{lost} when the run ended: half {_came(summary, level, 'p50')}.", "bad"
     receiver = slowest(summary, level)
     where = f", at {receiver}," if receiver else ""
     half, last = (delay_with_error(summary, level, name) for name in ("p50", "max"))
     many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
-    return f"{many} got through: half within {half}, the slowest{where} after {last}.", "good"
+    return f"{many} arrived: half within {half}, the slowest{where} after {last}.", "good"
 
 
 def sentences(summary: dict[str, Any]) -> list[str]:
@@ -62,20 +62,22 @@ def sentences(summary: dict[str, Any]) -> list[str]:
     overhead = summary["overhead"]
     if overhead["payload_bytes"]:
         cost = overhead["wire_bytes"] / overhead["payload_bytes"]
-        parts.append(f"A byte of payload cost {cost:.2f} bytes on the links, all levels together.")
+        parts.append(
+            f"The links carried {cost:.2f} bytes for each byte of payload, over all levels."
+        )
     return parts
 
 
 def _late(count: dict[str, Any]) -> list[str]:
     deadline, late = count.get("deadline_s"), count.get("late")
     if deadline is None or late is None:
-        return ["No deadline was set for them."]
+        return ["The level has no deadline."]
     if not count["delivered"]:
         return []
     if not late:
-        return [f"None came after its deadline of {seconds(deadline)}."]
+        return [f"None arrived after its deadline of {seconds(deadline)}."]
     share = percent(late / count["delivered"])
-    return [f"{late} of those that came ({share}) missed their deadline of {seconds(deadline)}."]
+    return [f"{late} of those that arrived ({share}) missed their deadline of {seconds(deadline)}."]
 
 
 def method_rows(

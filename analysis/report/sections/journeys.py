@@ -118,7 +118,7 @@ def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
     ids = sorted({delivery["id"] for _, delivery in picked})
     hops = table(run, "hops", where=pc.field("id").isin(ids)).to_pylist()
     journeys = [Journey(what, delivery, on_path(delivery, hops)) for what, delivery in picked]
-    label = "Where the time of an alert went, hop by hop: " + "; ".join(map(title, journeys))
+    label = "Time of an alert, hop by hop: " + "; ".join(map(title, journeys))
     panels = [(title(journey), bars(journey)) for journey in journeys]
     drawn = [(name, rows) for name, rows in panels if rows]
     return {

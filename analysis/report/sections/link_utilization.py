@@ -91,7 +91,7 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     for cell in cells:
         peaks[cell["line"]] = max(cell["share"], peaks.get(cell["line"], 0.0))
     unit_s = measured["unit_s"]
-    label = f"Share of its rate that each link carried over time; the fullest: {_fullest(peaks)}"
+    label = f"Utilization of each link over time; the highest: {_fullest(peaks)}"
     rows = [
         {
             **cell,

@@ -46,7 +46,7 @@ def sentence(measured: dict[str, Any]) -> str:
     busiest, moment = all_nodes["largest"], all_nodes["momentary"]
     share = busiest["load"] / all_nodes["load"]
     return (
-        f"{busiest['node']} had most to do, {share:.0%} of all messages received and sent. "
+        f"{busiest['node']} had the largest load, {share:.0%} of all messages received and sent. "
         f"The busiest {_unit(measured['unit_s'])} of a node had {moment['load']:,.0f} messages ({moment['node']})."
     )
 

@@ -65,7 +65,7 @@ def machine(
 
 MOST_POINTS = 400  # a reader cannot distinguish more
 LABEL = "Use of the processors and the latest wake-up of an ordinary process, second by second"
-SIMULATED = "It does not matter: the run was simulated, and virtual time waits for a slow machine."
+SIMULATED = "The speed of the machine does not affect a simulated run: virtual time waits for it."
 
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any]:
@@ -83,13 +83,11 @@ def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any]:
 def sentence(known: dict[str, Any] | None) -> str:
     """Whether the machine was fast enough, with numbers."""
     if known is None:
-        return "Unknown: the machine was not watched during this run."
+        return "Unknown: the machine was not monitored during this run."
     if not known["ok"]:
-        return "No. The numbers above may be the machine's as much as the network's:"
+        return "No. The machine may have affected the numbers above as much as the network did:"
     if known["cpu_idle_min"] is None or known["wakeup_p99_s"] is None:
-        return (
-            "Nothing speaks against it, but there is little to go by: no second of the run counts."
-        )
+        return "No problem was found, but the monitor measured no second of the scenario."
     return (
         f"Yes. In the busiest second {percent(known['cpu_idle_min'])} of the processors' time was idle, in half of "
         f"the seconds at least {percent(known['cpu_idle_median'])}. "

@@ -68,10 +68,10 @@ LAYERS = {
     "tcp": "TCP",
     "ip": "IP",
     "ethernet": "Ethernet",
-    "retransmitted": "second copies",
-    "udp_acks": "answers by UDP",
+    "retransmitted": "retransmitted bytes",
+    "udp_acks": "UDP acknowledgements",
     "datagrams": "other UDP",
-    "unread": "not readable",
+    "unread": "not decoded",
     "other": "ARP and others",
 }
 LEAST_NAMED = 0.08  # smaller parts of a bar are not named inside it

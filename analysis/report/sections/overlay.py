@@ -103,22 +103,24 @@ def sentence(measured: dict[str, Any]) -> str:
     parts = [f"{measured['brokers']} brokers, {measured['method']}."]
     if measured["copies_per_publication"] is not None:
         parts.append(
-            f"A publication took {measured['copies_per_publication']:.1f} copies on average."
+            f"The nodes sent {measured['copies_per_publication']:.1f} copies of a publication on average."
         )
     rate = measured["control"]["bytes_per_s_per_broker"]
     if rate is not None:
         per_s = size(rate)
-        parts.append(f"Besides publications, a broker sent {per_s} a second, headers included.")
+        parts.append(
+            f"A broker sent {per_s} of control traffic per second on average, headers included."
+        )
     handled = sum(level["handled"] for level in measured["forwards"].values())
     relayed = sum(level["relayed"] for level in measured["forwards"].values())
     if handled:
         share = percent(relayed / handled)
-        parts.append(f"Of what brokers handled, {share} was of topics that they take no part in.")
+        parts.append(f"Brokers only relayed {share} of the publications that they handled.")
     stop_go = measured["stop_go"]
     if any(stop_go.values()):
         parts.append(
-            f"Stop was sent {stop_go['stop']} times, go {stop_go['go']} times; "
-            f"{stop_go['withheld']} publications were withheld."
+            f"Brokers sent `stop` {stop_go['stop']} times and `go` {stop_go['go']} times; "
+            f"{stop_go['withheld']} publications without subscribers were withheld."
         )
     return " ".join(parts)
 
@@ -131,7 +133,7 @@ def broker_rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
 
 def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
     """A death and its repair, formatted."""
-    healed = seconds(row["repair_s"]) if row["healed"] else "not until the end"
+    healed = seconds(row["repair_s"]) if row["healed"] else "not repaired"
     return {
         "node": row["node"],
         "when": f"{(row['died_ns'] - start_ns) / 1e9:.3f}{NARROW}s",
@@ -140,7 +142,7 @@ def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
         "moved_s": seconds(row["moved_s"]),
         "hit": f"{row['flows_hit']} of {row['flows']}",
         "lost": row["lost"],
-        "healed": healed if row["flows_hit"] else "nobody felt it",
+        "healed": healed if row["flows_hit"] else "no flow affected",
         "bad": not row["healed"] or row["lost"] > 0,
     }
 
@@ -165,7 +167,7 @@ def _control_chart(run: Run, names: list[str]) -> Drawing | None:
         {"node": node, "kind": kind, "bytes_per_s": rate} for (node, kind), rate in sums.items()
     ]
     rows.sort(key=lambda row: names.index(row["node"]))
-    label = "Bytes per second that each broker sent besides publications, by kind"
+    label = "Control traffic that each broker sent, in bytes per second, by kind"
     return control_chart(rows, label) if rows else None
 
 
@@ -175,5 +177,5 @@ def _hops_chart(paths: dict[str, Any]) -> Drawing | None:
         for level, measured in paths.items()
         for hops, count in measured["hops"].items()
     ]
-    label = "How many hops deliveries took, by level"
+    label = "Hops of deliveries, by level"
     return hops_chart(rows, label) if rows else None

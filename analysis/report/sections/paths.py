@@ -72,7 +72,7 @@ def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]
     badges = _badges([step[0] if step else None for step in steps], place)
     label = f"Paths of messages between {len(nodes)} nodes on {len(crossed)} lines."
     if path:
-        label += f" The slowest alert went {', '.join(path)}."
+        label += f" The path of the slowest alert: {', '.join(path)}."
     content = Markup("").join([*lines, topology_map.node_marks(nodes, place, crossed), *badges])
     return topology_map.framed(label, content)
 

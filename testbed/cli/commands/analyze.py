@@ -187,7 +187,7 @@ def _analyze_batch(
         terminal.show("no reports: `testbed report RUN` writes that of a run")
     for row in rows:
         if row["summary"]:
-            terminal.show(*expectation_tables(row["summary"], f"expected of {row['run']}"))
+            terminal.show(*expectation_tables(row["summary"], f"expectations of {row['run']}"))
     for row in rows:
         if row["summary"]:
             warn_of_fidelity(row["summary"], terminal, row["run"])

@@ -246,7 +246,7 @@ def _refuse_unreached(option: str, names: list[str]) -> None:
     """InputError if neither run reached any of the percentiles."""
     if names:
         raise InputError(
-            f"{option} cannot be judged, because too many deliveries had not come when the runs ended: "
+            f"{option} cannot be judged, because too many deliveries had not arrived when the runs ended: "
             + "; ".join(names),
             "compare a smaller percentile or lost, or give the scenario a longer settle",
         )

@@ -247,7 +247,7 @@ def points_table(document: Mapping[str, Any]) -> Table:
 
 
 def missing_sentence(document: Mapping[str, Any]) -> str:
-    """Of which levels many deliveries had not come, over all combinations in which they had not; or empty."""
+    """Of which levels many deliveries had not arrived, over all combinations in which they had not; or empty."""
     lost: dict[str, int] = {}
     expected: dict[str, int] = {}
     incomplete = 0
@@ -269,7 +269,7 @@ def missing_sentence(document: Mapping[str, Any]) -> str:
         for level in sorted(lost, reverse=True)
     ]
     where = f"in {incomplete} of {len(document['points'])} combinations"
-    return f"{', '.join(levels)} had not come when the runs ended, {where}" if levels else ""
+    return f"{', '.join(levels)} had not arrived when the runs ended, {where}" if levels else ""
 
 
 def failed_table(document: Mapping[str, Any]) -> list[Table]:

@@ -66,7 +66,7 @@ def refuse_strange_options(paper: Reproduction, asked: Asked, again: bool) -> No
 
 def checks_table(result: Result) -> Table:
     """For people: which checks hold."""
-    checks = Table(title="What must be true", title_justify="left")
+    checks = Table(title="Checks", title_justify="left")
     for name in ("", "check", "found"):
         checks.add_column(name)
     for check in result["checks"]:

@@ -94,7 +94,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _growing(cell: dict[str, Any]) -> str:
-    """Of what had not come at the end there is no delay, but there is how fast it grew."""
+    """Of what had not arrived at the end there is no delay, but there is how fast it grew."""
     ours = cell["ours"]
     if not ours["censored"] or ours["growth"] is None:
         return ""

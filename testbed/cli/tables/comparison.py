@@ -14,7 +14,7 @@ from testbed.cli.tables.summary import interval, quantile
 DELAYS = {"p50": "delay p50", "p95": "delay p95", "p99": "delay p99", "max": "delay max"}
 HOPS = {"hops_mean": "hops mean", "hops_max": "hops max"}
 WHOLE = {
-    "copies_per_publication": "copies a publication",
+    "copies_per_publication": "copies per publication",
     "control_bytes_per_s": "control bytes/s a broker",
     "overhead": "bytes for a byte of payload",
 }

@@ -119,15 +119,17 @@ def _clocks(known: dict[str, Any]) -> str:
     """How many nodes have clocks of their own, and which is the worst."""
     worst = max(known, key=lambda node: known[node]["error_s"])
     own = (
-        f"{len(known)} nodes have clocks of their own" if len(known) > 1 else "one node has its own"
+        f"{len(known)} nodes have their own clocks"
+        if len(known) > 1
+        else "one node has its own clock"
     )
-    return f"{own}; times of {worst} may be off by up to {seconds(known[worst]['error_s'])}"
+    return f"{own}; the error is largest for {worst}, at most {seconds(known[worst]['error_s'])}"
 
 
 def _handed_twice(messages: dict[str, Any]) -> str:
     twice = messages.get("handed_twice", 0)
     if not twice and "handed_twice" in messages and messages["duplicates"]:
-        return " on the way, none handed over twice"
+        return " on the links, none handed to an application twice"
     return f", [bold red]{twice} handed to an application twice[/]" if twice else ""
 
 
@@ -140,11 +142,13 @@ def _overlay(values: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     )
     words = [f"{values['brokers']} brokers, {values['method']}"]
     if values["copies_per_publication"] is not None:
-        words.append(f"{values['copies_per_publication']:.2f} copies a publication")
+        words.append(f"{values['copies_per_publication']:.2f} copies per publication")
     if handled:
-        words.append(f"{relayed / handled:.1%} of what they handled only relayed")
+        words.append(
+            f"{relayed / handled:.1%} of the publications that they handled were only relayed"
+        )
     if (rate := values["control"]["bytes_per_s_per_broker"]) is not None:
-        words.append(f"{rate:,.0f} bytes/s of control a broker")
+        words.append(f"{rate:,.0f} bytes/s of control traffic per broker")
     yield "overlay", "; ".join(words)
     for row in values["repairs"]:
         yield "", _repair(row)
@@ -152,10 +156,10 @@ def _overlay(values: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
 
 def _repair(row: dict[str, Any]) -> str:
     if not row["healed"]:
-        return f"[bold red]{row['node']} died, and the overlay did not heal: {row['lost']} lost[/]"
+        return f"[bold red]{row['node']} died; not all flows were repaired: {row['lost']} lost[/]"
     if not row["flows_hit"]:
-        return f"{row['node']} died, and nobody felt it"
-    return f"{row['node']} died; healed after {seconds(row['repair_s'])}, {row['lost']} lost"
+        return f"{row['node']} died; no flow was affected"
+    return f"{row['node']} died; repaired after {seconds(row['repair_s'])}, {row['lost']} lost"
 
 
 def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
@@ -164,7 +168,7 @@ def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
     if simulated:
         return "simulated in virtual time: no packet was sent, no machine was measured"
     if fidelity.get("machine") is None:
-        return "nothing speaks against the numbers, but the machine was not watched"
+        return "no check found a problem, but the machine was not monitored"
     return "the machine kept up"
 
 

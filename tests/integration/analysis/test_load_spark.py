@@ -57,7 +57,7 @@ def test_publications_forwarded_are_the_copies_that_are_counted_elsewhere(measur
 def test_the_report_shows_the_load(measured):
     text = write_report(measured[0]).read_text()
     assert '<h2 id="load">Load</h2>' in text
-    assert "had most to do" in text
+    assert "had the largest load" in text
     assert "Messages that each node received and sent" in text
 
 

@@ -121,9 +121,9 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", text)
     assert heading is not None
     assert heading[1].startswith(
-        "1 of 8 level-5 (emergency) deliveries had not come when the run ended: half came within"
+        "1 of 8 level-5 (emergency) deliveries had not arrived when the run ended: half arrived within"
     )
-    assert "7 of those that came (100 %) missed their deadline of 1.0 ms." in text
+    assert "7 of those that arrived (100 %) missed their deadline of 1.0 ms." in text
     assert "not forwarded by broker" in text
     assert "Read these numbers with care" in text
     assert "up to 500 ms late with a packet, 3 s into the scenario" in text

@@ -172,13 +172,15 @@ def test_a_run_of_which_most_had_not_come_has_no_median_and_says_so(
     missing = delay["expected"] - delay["n"]
     assert (
         f"level 5: {missing} of {delay['expected']} deliveries "
-        f"({100 * (1 - share):.0f} %) had not come when the run ended" in done.stderr
+        f"({100 * (1 - share):.0f} %) had not arrived when the run ended" in done.stderr
     )
     verdicts = [(one["ok"], one["judged"]) for one in document["expectations"]]
     assert verdicts == [(True, True), (True, True), (False, True), (False, False), (False, False)]
     page = Path(document["report"]).read_text().replace("\u00a0", " ")
-    assert f"{missing} of {delay['expected']} level-5 (emergency) deliveries had not come" in page
-    assert "half did not come within" in page
+    assert (
+        f"{missing} of {delay['expected']} level-5 (emergency) deliveries had not arrived" in page
+    )
+    assert "half did not arrive within" in page
     folder = Path(document["report"]).parent
     end_ns = json.loads((folder / "run.json").read_text())["play"]["end_ns"]
     rows = pq.read_table(folder / "metrics" / "deliveries.parquet").to_pylist()

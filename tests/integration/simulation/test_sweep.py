@@ -288,7 +288,7 @@ def test_a_run_that_misses_an_expectation_fails_after_all_files_are_written(
     manifest = json.loads((folder / "run.json").read_text())
     assert manifest["topology"]["overrides"] == [[RATE, "4kB/s"]]
     page = (folder / "report.html").read_text()
-    assert "What was expected: 1 of 2 met" in page
+    assert "Expectations: 1 of 2 met" in page
     assert "FAILED" in page
     report = CliRunner().invoke(app, ["report", document["run"]])
     assert report.exit_code == 1

@@ -52,4 +52,4 @@ def test_actions_are_listed_with_marks_and_without_those_that_failed():
     ]
     assert downtimes({"actions": done}) == {"a": [(1, 2)]}
     rows = fault_rows({"actions": done}, 0)
-    assert [row["what"] for row in rows] == ["left in order", "began again", "the slope moves"]
+    assert [row["what"] for row in rows] == ["stopped in order", "started again", "the slope moves"]

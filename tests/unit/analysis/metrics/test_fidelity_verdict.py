@@ -69,7 +69,7 @@ def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_may_
 ):
     run = run_with(tmp_path, play={"start_ns": 1, "end_ns": 2, "settled": False, **more})
     result = verdict(run, replace(GOOD, lost_deliveries=lost))
-    assert ["still under way" in reason for reason in result["reasons"]] == [True] * doubted
+    assert ["still in transit" in reason for reason in result["reasons"]] == [True] * doubted
 
 
 def test_links_overloaded_on_purpose_may_end_within_messages(tmp_path):

@@ -62,9 +62,9 @@ def test_a_run_whose_machine_was_not_watched_says_so_and_is_not_doubted_for_it(r
 def test_a_starved_machine_is_reported_with_numbers_limits_and_times(run_with):
     result = verdict(run_with(changed({4: STARVED, 7: STARVED})), GOOD)
     assert result["reasons"] == [
-        "The processors had hardly any time left: less than 10 % was idle in 2 of 10 seconds "
+        "The processors were overloaded: less than 10 % was idle in 2 of 10 seconds "
         "(more than 5 % of them), first 4 s into the scenario.",
-        "Processes were woken late: the 99th percentile is 41 ms (more than 20 ms), the worst 300 ms, "
+        "Processes woke up late: the 99th percentile is 41 ms (more than 20 ms), the worst 300 ms, "
         "4 s into the scenario.",
     ]
     assert result["machine"]["reasons"] == result["reasons"]
@@ -117,7 +117,9 @@ def test_lost_packets_are_reported_with_the_time_of_the_first(run_with):
 
 def test_a_monitor_that_died_is_noticed(run_with):
     result = verdict(run_with(quiet(range(-2, 4))), GOOD)
-    assert result["reasons"] == ["The machine was watched for only 4 of the 10 seconds that count."]
+    assert result["reasons"] == [
+        "The machine was monitored for only 4 of the 10 seconds that count."
+    ]
 
 
 def test_a_monitor_that_was_held_up_itself_has_watched_all_the_same(run_with):
@@ -127,7 +129,7 @@ def test_a_monitor_that_was_held_up_itself_has_watched_all_the_same(run_with):
 
 def test_a_file_without_rows_is_noticed(run_with):
     assert verdict(run_with([]), GOOD)["reasons"] == [
-        "The machine was watched for only 0 of the 10 seconds that count."
+        "The machine was monitored for only 0 of the 10 seconds that count."
     ]
 
 

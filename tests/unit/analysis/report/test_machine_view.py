@@ -22,9 +22,9 @@ KNOWN = {
 @pytest.mark.parametrize(
     ("known", "begins"),
     [
-        (None, "Unknown: the machine was not watched"),
+        (None, "Unknown: the machine was not monitored"),
         ({**KNOWN, "ok": False}, "No. "),
-        ({**KNOWN, "cpu_idle_min": None}, "Nothing speaks against it"),
+        ({**KNOWN, "cpu_idle_min": None}, "No problem was found"),
     ],
 )
 def test_the_headline_comes_first(known, begins):

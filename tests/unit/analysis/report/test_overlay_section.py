@@ -54,8 +54,8 @@ def lines(**more: Any) -> str:
 
 def test_the_terminal_sums_up_several_brokers_in_a_line():
     assert lines().split("\n")[0] == (
-        "overlay 3 brokers, sg-tbps; 4.50 copies a publication; 25.0% of what they handled only "
-        "relayed; 120 bytes/s of control a broker"
+        "overlay 3 brokers, sg-tbps; 4.50 copies per publication; 25.0% of the publications that they "
+        "handled were only relayed; 120 bytes/s of control traffic per broker"
     )
     assert list(_overlay(overlay_summary(brokers=1))) == []
     assert list(_overlay(None)) == []
@@ -64,12 +64,12 @@ def test_the_terminal_sums_up_several_brokers_in_a_line():
 @pytest.mark.parametrize(
     ("more", "sentence", "cell"),
     [
-        ({}, "b died; healed after 4.00 s, 0 lost", "4.00\u00a0s"),
-        ({"flows_hit": 0, "repair_s": 0.0}, "b died, and nobody felt it", "nobody felt it"),
+        ({}, "b died; repaired after 4.00 s, 0 lost", "4.00\u00a0s"),
+        ({"flows_hit": 0, "repair_s": 0.0}, "b died; no flow was affected", "no flow affected"),
         (
             {"healed": False, "repair_s": None, "lost": 7},
-            "b died, and the overlay did not heal: 7 lost",
-            "not until the end",
+            "b died; not all flows were repaired: 7 lost",
+            "not repaired",
         ),
     ],
 )
@@ -84,8 +84,11 @@ def test_a_death_is_reported_with_its_repair(more, sentence, cell):
 def test_the_report_has_stop_and_go_only_if_they_were_sent():
     assert "Stop" not in overlay.sentence(overlay_summary())
     text = overlay.sentence(overlay_summary(stop_go={"stop": 2, "go": 1, "withheld": 4}))
-    assert "Stop was sent 2 times, go 1 times; 4 publications were withheld." in text
-    assert "25\u00a0% was of topics that they take no part in" in text
+    assert (
+        "Brokers sent `stop` 2 times and `go` 1 times; 4 publications without subscribers were withheld."
+        in text
+    )
+    assert "Brokers only relayed 25\u00a0% of the publications that they handled." in text
 
 
 def test_the_busiest_broker_comes_first():

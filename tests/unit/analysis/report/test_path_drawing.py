@@ -62,7 +62,7 @@ def test_the_path_of_an_alert_is_double_and_numbered_and_named_for_screen_reader
     assert re.findall(r'class="number"[^>]*>(\d)<', text) == ["1", "2"]
     assert text.count('class="alert"') == text.count('class="alert inside"') == 2
     assert (
-        'aria-label="Paths of messages between 4 nodes on 2 lines. The slowest alert went a, b, d.'
+        'aria-label="Paths of messages between 4 nodes on 2 lines. The path of the slowest alert: a, b, d.'
         in text
     )
 

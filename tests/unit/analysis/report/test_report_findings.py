@@ -39,18 +39,18 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
     [
         (
             summary(9, 9),
-            "All 9 level-5 (emergency) deliveries got through: half within 312 ms, the slowest after 1.23 s.",
+            "All 9 level-5 (emergency) deliveries arrived: half within 312 ms, the slowest after 1.23 s.",
             "good",
         ),
         (
             summary(1, 1, "4"),
-            "The one level-4 (evacuate) delivery got through: half within 312 ms, the slowest after 1.23 s.",
+            "The one level-4 (evacuate) delivery arrived: half within 312 ms, the slowest after 1.23 s.",
             "good",
         ),
         (
             summary(9, 7),
-            "2 of 9 level-5 (emergency) deliveries had not come when the run ended: "
-            "half came within 312 ms.",
+            "2 of 9 level-5 (emergency) deliveries had not arrived when the run ended: "
+            "half arrived within 312 ms.",
             "bad",
         ),
         (
@@ -58,11 +58,11 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
                 **summary(9, 4),
                 "delay_s": {"5": {**DELAY, "p50": None, "not_within_s": {"p50": 31.2}}},
             },
-            "5 of 9 level-5 (emergency) deliveries had not come when the run ended: "
-            "half did not come within 31 s.",
+            "5 of 9 level-5 (emergency) deliveries had not arrived when the run ended: "
+            "half did not arrive within 31 s.",
             "bad",
         ),
-        (summary(9, 0), "None of the 9 level-5 (emergency) deliveries got through.", "bad"),
+        (summary(9, 0), "None of the 9 level-5 (emergency) deliveries arrived.", "bad"),
         (summary(0, 0), "Nothing was published on a topic with subscribers.", "none"),
     ],
 )

@@ -30,18 +30,18 @@ def summary(
     [
         (
             summary(2, 1.0),
-            "99 % of them came within 1.50 s. 2 of those that came (25 %) missed their deadline of 1.00 s. "
-            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+            "99 % of them arrived within 1.50 s. 2 of those that arrived (25 %) missed their deadline of 1.00 s. "
+            "The links carried 1.25 bytes for each byte of payload, over all levels.",
         ),
         (
             summary(0, 2.0, p99=None),
-            "99 % of them did not come within 31 s. None came after its deadline of 2.00 s. "
-            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+            "99 % of them did not arrive within 31 s. None arrived after its deadline of 2.00 s. "
+            "The links carried 1.25 bytes for each byte of payload, over all levels.",
         ),
         (
             summary(None, None, delivered=0),
-            "No deadline was set for them. "
-            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+            "The level has no deadline. "
+            "The links carried 1.25 bytes for each byte of payload, over all levels.",
         ),
         (
             {"by_priority": {}, "delay_s": {}, "overhead": {"payload_bytes": 0, "wire_bytes": 9}},

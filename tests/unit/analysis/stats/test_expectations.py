@@ -222,7 +222,7 @@ def test_a_percentile_that_was_not_reached_is_judged_by_its_bound(
     if reported["not_within_s"] is not None:
         assert (reported["found"], reported["reason"]) == (None, "not within 31 s")
     if "mean <" in line:
-        assert reported["reason"] == "6 of 10 had not come when the run ended"
+        assert reported["reason"] == "6 of 10 had not arrived when the run ended"
 
 
 @given(

@@ -168,7 +168,7 @@ def test_what_neither_side_reached_is_not_judged(tmp_path: Path) -> None:
     for option in ("--worse-than", "--limit"):
         code, document = compare(first, other, option, "p95=2")
         assert code == 2
-        assert "had not come when the runs ended" in document["error"]["message"]
+        assert "had not arrived when the runs ended" in document["error"]["message"]
         assert "p95 of level 5 in b: not within 31 s" in document["error"]["message"]
         code, document = compare(first, other, option, "delay=2")
         assert code == 0

@@ -79,7 +79,7 @@ def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
 
 
 @pytest.mark.parametrize(
-    ("machine", "text"), [({"ok": True}, "the machine kept up"), (None, "was not watched")]
+    ("machine", "text"), [({"ok": True}, "the machine kept up"), (None, "was not monitored")]
 )
 def test_the_summary_of_a_trusted_run_says_whether_the_machine_was_monitored(machine, text):
     fidelity = {"ok": True, "reasons": [], "machine": machine}
@@ -125,7 +125,7 @@ def test_a_percentile_that_was_not_reached_is_shown_with_its_bound():
     warned: list[Any] = []
     warn_of_missing(summary, SimpleNamespace(emit=warned.append), "a")
     assert warned == [
-        Warned("a: level 5: 6 of 10 deliveries (60 %) had not come when the run ended")
+        Warned("a: level 5: 6 of 10 deliveries (60 %) had not arrived when the run ended")
     ]
 
 
@@ -141,7 +141,7 @@ def points(*lost_shares: float) -> dict[str, Any]:
         (points(), ""),
         (
             points(0.0, 0.03, 0.6),
-            "level 5: 252 of 800 deliveries (32 %) had not come when the runs ended, in 2 of 3 combinations",
+            "level 5: 252 of 800 deliveries (32 %) had not arrived when the runs ended, in 2 of 3 combinations",
         ),
     ],
 )
