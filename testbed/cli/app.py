@@ -39,8 +39,8 @@ app = typer.Typer(
     cls=CommandsByName,
     help="Find out whether an alert gets through.\n\n"
     "A topology file describes brokers, sensors, subscribers, their 3G/MVNO links and a scenario. "
-    "[bold]testbed run FILE[/] does it all: up, play, down, analyze, report.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 done in part (with --strict also: done with warnings), "
+    "[bold]testbed run FILE[/] runs the whole chain: up, play, down, analyze, report.",
+    epilog="Exit codes: 0 success, 1 failure, 2 invalid input, 3 partial success (with --strict also: warnings), "
     "130 interrupted. Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>; "
     "for --json, TESTBED_JSON; for --set, TESTBED_SET; for --strict, TESTBED_STRICT.",
     no_args_is_help=True,

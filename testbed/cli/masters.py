@@ -45,15 +45,15 @@ def chosen_master(asked: str | None) -> str:
         return asked
     if not asked.startswith(CLUSTER):
         raise InputError(
-            f"--master {asked} is none that work can be sent to",
-            "spark://HOST:PORT, or local[4] for four cores of this machine",
+            f"--master {asked} is not a Spark master",
+            "write spark://HOST:PORT, or local[4] for four cores of this machine",
         )
     masters = asked.removeprefix(CLUSTER).split(",")  # the others are standby masters
     troubles = [trouble for one in masters if (trouble := _unreachable(one))]
     if len(troubles) == len(masters):
         raise InputError(
             f"no Spark master answers at {asked}: {troubles[0]}",
-            "start one, or leave --master out: Spark runs on this machine then",
+            "start one, or remove --master to run Spark on this machine",
         )
     return asked
 

@@ -51,8 +51,8 @@ Expected = Annotated[
     typer.Option(
         "--expect",
         metavar="LINE",
-        help="Expect this of the run, too, e.g. 'level 5 delay p99 < 2s' (docs/reference/expectations.md). "
-        "Several times. Exit code 1 if it is not so.",
+        help="Add an expectation, e.g. 'level 5 delay p99 < 2s' (docs/reference/expectations.md). "
+        "Repeatable. Exit with code 1 if an expectation is not met.",
     ),
 ]
 
@@ -245,12 +245,16 @@ def warn_if_up(place: RunPlace, emit: Emit) -> None:
     """Warn that a run which goes on is measured only so far; the analysis reports an unreadable manifest."""
     manifest = read_json(place.manifest)
     if isinstance(manifest, dict) and manifest.get("status") in UNFINISHED:
-        emit(Warned("the lab of this run is still up: its captures are not complete"))
+        emit(Warned("the lab of this run is still up, so its captures are not complete"))
 
 
 def report_line(run: str, report: str | None) -> str:
     """Where the report is, or how to write it."""
-    return f"report: {report}" if report else f"no report: `testbed report {run}` writes it"
+    return (
+        f"report: {report}"
+        if report
+        else f"no report was written: `testbed report {run}` writes it"
+    )
 
 
 def write_run_report(place: RunPlace, emit: Emit) -> Path:

@@ -22,8 +22,8 @@ Overrides = Annotated[
         "--set",
         metavar="PATH=VALUE",
         envvar="TESTBED_SET",
-        help="Instead of what the file says, e.g. delivery.method=fifo, nodes.siren.link=3g-384k, "
-        "scenario.events[0].publish.size=1kB. Several times.",
+        help="Replace a value of the file, e.g. delivery.method=fifo, nodes.siren.link=3g-384k, "
+        "scenario.events[0].publish.size=1kB. Repeatable.",
     ),
 ]
 Speed = Annotated[
@@ -32,32 +32,35 @@ Speed = Annotated[
         "--speed",
         min=0.001,
         max=1_000,
-        help="Play the scenario so many times as fast, e.g. 20; links and nodes keep their pace.",
+        help="Play the scenario faster by this factor, e.g. 20. Links and nodes keep their speed.",
     ),
 ]
 LabName = Annotated[
-    str | None, typer.Argument(metavar="LAB", help="A lab's name; not needed if only one is up.")
+    str | None,
+    typer.Argument(metavar="LAB", help="The lab's name. Optional if only one lab is up."),
 ]
 RunName = Annotated[
     str | None,
     typer.Argument(
         metavar="RUN",
-        help="A run's id, folder or lab; without it the newest in captures/.",
+        help="The run's id, folder or lab. Default: the newest run in captures/.",
     ),
 ]
 NewName = Annotated[
-    str | None, typer.Option("--name", help="Name of the lab, instead of the file's.")
+    str | None, typer.Option("--name", help="The lab's name. Default: the name in the file.")
 ]
 BackendName = Annotated[
     str | None,
-    typer.Option("--backend", help="docker or netns; without it the best this machine offers."),
+    typer.Option(
+        "--backend", help="docker or netns. Default: the best that this machine supports."
+    ),
 ]
 RunBackendName = Annotated[
     str | None,
     typer.Option(
         "--backend",
-        help="docker, netns, or simulated (virtual time, as `testbed simulate`); "
-        "without it the best this machine offers.",
+        help="docker, netns, or simulated (virtual time, as `testbed simulate`). "
+        "Default: the best that this machine supports.",
     ),
 ]
 AsJson = Annotated[
@@ -65,7 +68,7 @@ AsJson = Annotated[
     typer.Option(
         "--json",
         envvar="TESTBED_JSON",
-        help="Print one JSON document on stdout, all else on stderr.",
+        help="Print one JSON document on stdout and all other output on stderr.",
     ),
 ]
 Strict = Annotated[
@@ -73,35 +76,39 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         envvar="TESTBED_STRICT",
-        help="Exit code 3 also after warnings that are otherwise accepted, e.g. of a busy machine.",
+        help="Also exit with code 3 after warnings that are otherwise accepted, e.g. of a busy machine.",
     ),
 ]
 Calibrate = Annotated[
     bool,
     typer.Option(
         "--calibrate",
-        help="Measure each link profile in use thoroughly before the lab is handed over "
-        "(a quick look is taken always).",
+        help="Measure each link profile in use for --calibrate-seconds before the scenario. "
+        "Without this option, testbed takes a quick measurement.",
     ),
 ]
 NoReport = Annotated[
     bool,
     typer.Option(
         "--no-report",
-        help="Measure only: `testbed report RUN` writes report.html later, without another analysis.",
+        help="Do not write report.html. `testbed report RUN` writes it later, without another analysis.",
     ),
 ]
 CALIBRATE_SECONDS = 5.0
 CalibrateSeconds = Annotated[
     float,
-    typer.Option(min=1.0, max=600.0, help="With --calibrate: seconds of TCP in each direction."),
+    typer.Option(
+        min=1.0,
+        max=600.0,
+        help="With --calibrate: duration of the TCP measurement in each direction.",
+    ),
 ]
 Master = Annotated[
     str | None,
     typer.Option(
         "--master",
         metavar="URL",
-        help="A Spark cluster, spark://HOST:PORT, that sees the files; or local[4] for four cores of this machine. "
-        "Without it, Spark that `testbed spark start` keeps ready, else all cores of this machine.",
+        help="A Spark cluster that can read the files, spark://HOST:PORT, or local[4] for four cores of this machine. "
+        "Default: the session of `testbed spark start` if there is one, else all cores of this machine.",
     ),
 ]

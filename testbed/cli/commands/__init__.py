@@ -20,121 +20,132 @@ class Listed(NamedTuple):
 
 # In the order of `testbed --help`.
 COMMANDS = {
-    "run": Listed("run", "Do it all: up, play, down, analyze, report."),
+    "run": Listed(
+        "run",
+        "Run a topology file: start the lab, play the scenario, end the lab, analyze the captures, write the report.",
+    ),
     "simulate": Listed(
         "run",
-        "Run the whole scenario in virtual time: the nodes' own algorithms on computed links, the same each time.",
+        "Run a topology file in virtual time: the nodes' own algorithms on modelled links. The result is reproducible.",
     ),
     "report": Listed(
         "report",
-        "Write report.html of a run; analyses it first if that was not done yet.",
+        "Write report.html of a run. Analyze the run first if it has not been analyzed.",
         draws_at_once=True,
     ),
     "sweep": Listed(
         "sweep",
-        "Run a file with all combinations of some values, each several times with other seeds; one report on all.",
+        "Run a topology file with all combinations of some values, several trials each, and write one report.",
     ),
     "analyze": Listed(
         "analyze",
-        "Turn the captures of runs into hops, overhead and delay (metrics/*.parquet) with Spark.",
+        "Compute hops, overhead and delay (metrics/*.parquet) from the captures of runs, with Spark.",
     ),
     "compare": Listed(
         "compare",
-        "Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.",
+        "Compare runs with the first: delays, hops, copies, control traffic and losses, as ratios.",
     ),
     "why": Listed(
         "why",
-        "Say why a message was late or lost: its hops, what each link carried before it, faults and link changes "
+        "Explain why a message was late or lost: its hops, what each link carried before, faults and link changes "
         "near it.",
     ),
     "packets": Listed(
         "export",
-        "Count the packets of any captures, and write their header fields as Parquet, with Spark.",
+        "Count the packets of captures and write their header fields as Parquet, with Spark.",
     ),
     "job": Listed(
         "export",
-        "Write our code and a program for spark-submit: `packets` and `analyze` on a cluster that has neither.",
+        "Write testbed's code and a program for spark-submit, to run `packets` and `analyze` on any Spark cluster.",
     ),
     "dissector": Listed(
         "export",
-        "Write a dissector for Wireshark and tshark: our messages in captures, field by field (testbed.priority, ...).",
+        "Write a dissector for Wireshark and tshark that decodes testbed's messages (fields: testbed.priority, ...).",
     ),
     "runs": Listed(
         "runs",
-        "List the folders of runs with what they take on the disk, and remove those that are not needed.",
+        "List, show, keep and remove the folders of runs.",
     ),
     "query": Listed(
         "query", "Query the metrics of one or several runs, or of a sweep, in Spark SQL."
     ),
     "spark": Listed(
-        "spark", "Keep Spark ready between commands, so that the next analyses do not wait for it."
+        "spark",
+        "Keep a Spark session running between commands, so that analyses start without delay.",
     ),
-    "reproduce": Listed("reproduce", "Run a paper's experiments and set its numbers beside ours."),
+    "reproduce": Listed(
+        "reproduce",
+        "Repeat a paper's experiments and compare the results with the paper's numbers.",
+    ),
     "up": Listed(
         "up",
-        "Start a lab, or bring a running one in line with its file. Returns when all nodes are connected.",
+        "Start a lab, or change a running lab to match its file. The command returns when all nodes are connected.",
     ),
     "down": Listed(
-        "down", "End a lab and remove everything it made. Run folders with captures and logs stay."
+        "down",
+        "End a lab and remove its processes, containers and links. The run folder with captures and logs stays.",
     ),
-    "status": Listed("status", "Show the labs that are up; with a name, each of its nodes."),
+    "status": Listed("status", "Show the labs that are up, or the nodes of one lab."),
     "play": Listed(
-        "play", "Play the topology's scenario, or one from a file, on a lab that is up."
+        "play", "Play the topology's scenario, or a scenario from a file, on a lab that is up."
     ),
-    "inject": Listed("play", "Let a sensor publish one message now, at its place."),
-    "logs": Listed("logs", "Show what nodes logged, in order of time."),
+    "inject": Listed("play", "Publish one message from a sensor now."),
+    "logs": Listed("logs", "Show the logs of nodes, in order of time."),
     "deploy": Listed(
         "deploy",
-        "Bring the nodes with `place: boards` to Raspberry Pis, start the others here, and connect them all.",
+        "Install the nodes with `place: boards` on Raspberry Pis, start the others here, and connect all of them.",
     ),
     "collect": Listed(
         "deploy",
-        "Collect what boards have written: captures and logs. Files that are here already are not fetched again.",
+        "Copy captures and logs from the boards into the run's folder. Files that are complete there are skipped.",
     ),
     "inventory": Listed(
         "deploy",
-        "Write an inventory for the nodes with `place: boards` of a topology, to be completed by hand.",
+        "Write an inventory template for the nodes with `place: boards` of a topology.",
     ),
     "replay": Listed(
         "replay",
-        "Play a run's publications and faults again, from its folder alone, and compare; or the messages of captures.",
+        "Replay the publications and faults of a run from its folder, or the messages of captures, and compare.",
     ),
     "watch": Listed(
         "watch",
-        "Show delay and loss by level while a run goes on, from its captures and logs as they grow.",
+        "Show delay and loss by level during a run, from its captures and logs.",
     ),
     "events": Listed(
         "events",
-        "Show everything that happens, in the order of time: publications, receptions, losses, faults, link changes,\n"
-        "connections, marks, and what was done to the lab.",
+        "Show the events of a run in order of time: publications, receptions, losses, faults, link changes,\n"
+        "connections, marks and operations on the lab.",
     ),
     "validate": Listed(
         "validate",
-        "Check topology files and scenarios; all problems at once, with line and column, and likely mistakes.",
+        "Check topology files and scenarios. Report all errors and likely mistakes with line and column.",
     ),
     "plan": Listed(
         "plan",
-        "Show what `up` would do now, step by step, and what happens in the scenario. Changes nothing.",
+        "Show the steps that `up` would take now, and the scenario's timeline. The command changes nothing.",
     ),
     "schema": Listed("schema", "Print the JSON Schema of topology files (for editors)."),
     "graph": Listed(
         "graph",
-        "Draw a topology, or an overlay of brokers formed in virtual time with one publication followed through it.",
+        "Draw a topology, or an overlay of brokers with the path of one publication, formed in virtual time.",
     ),
     "profiles": Listed(
-        "profiles", "List the built-in link profiles, with where their numbers come from."
+        "profiles", "List the built-in link profiles and the sources of their numbers."
     ),
-    "doctor": Listed("doctor", "List what this machine has, and what each missing thing costs."),
+    "doctor": Listed(
+        "doctor",
+        "Check which tools and rights this machine has, and show what is not possible without the missing ones.",
+    ),
     "link": Listed(
         "link",
-        "See and change the links of a lab that is up; each change stands in the run's manifest.",
+        "Show and change the links of a lab that is up. The run's manifest records each change.",
     ),
     "node": Listed(
         "link",
-        "Crash, stop and start nodes of a lab, on this machine or on boards; the run's manifest records it.",
+        "Crash, stop and start nodes of a lab, on this machine or on boards. The run's manifest records each change.",
     ),
     "image": Listed(
         "image",
-        "The images that containers run. `up` makes what is missing by itself; here it can be done beforehand.",
+        "Build, list and remove container images. `up` builds missing images itself.",
     ),
 }

@@ -50,7 +50,7 @@ Runs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="RUN",
-        help="Ids, folders or labs of runs; without any the newest in captures/.",
+        help="Ids, folders or labs of runs. Default: the newest run in captures/.",
     ),
 ]
 Deadlines = Annotated[
@@ -58,7 +58,7 @@ Deadlines = Annotated[
     typer.Option(
         "--deadline",
         metavar="LEVEL=TIME",
-        help="After which time messages of a level are late, before what the run's topology says: 5=2s. Several times.",
+        help="Deadline of a level, instead of that in the run's topology, e.g. 5=2s. Repeatable.",
     ),
 ]
 Target = Annotated[
@@ -66,7 +66,7 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="FOLDER",
-        help="Put the metrics of these runs into a dataset, too: a folder for each table, divided by run.",
+        help="Also write the metrics of these runs as a dataset: a folder for each table, partitioned by run.",
     ),
 ]
 
@@ -87,7 +87,7 @@ def analyze(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Turn the captures of runs into hops, overhead and delay (metrics/*.parquet) with Spark.
+    """Compute hops, overhead and delay (metrics/*.parquet) from the captures of runs, with Spark.
 
     Runs of the same lab and methods are trials of one experiment: their numbers get intervals. A run that cannot be
     measured does not keep the others from it; the exit code is 1 then.
@@ -129,7 +129,9 @@ def read_deadline(text: str) -> tuple[int, float]:
 def refuse_target(to: Path | None) -> None:
     """InputError if the folder cannot be made: otherwise that would fail after all was measured."""
     if to is not None and to.exists() and not to.is_dir():
-        raise InputError(f"--to {to} is a file", "name a folder, or one that is not there yet")
+        raise InputError(
+            f"--to {to} is a file", "name a folder; testbed makes it if it does not exist"
+        )
 
 
 def _analyze_batch(
@@ -142,7 +144,7 @@ def _analyze_batch(
     from analysis.batch import analyze_runs
     from analysis.stats.trials import experiments, trials_of
 
-    terminal.if_interrupted = "interrupted; runs that were measured before have their metrics"
+    terminal.if_interrupted = "interrupted; runs that were already analyzed have their metrics"
     for place in places:
         warn_if_up(place, terminal.emit)
     by_folder = {place.folder.resolve(): place for place in places}
@@ -184,7 +186,7 @@ def _analyze_batch(
     terminal.document(document)
     terminal.show(*batch_tables(document))
     if no_report and measured:
-        terminal.show("no reports: `testbed report RUN` writes that of a run")
+        terminal.show("no reports were written: `testbed report RUN` writes the report of a run")
     for row in rows:
         if row["summary"]:
             terminal.show(*expectation_tables(row["summary"], f"expectations of {row['run']}"))

@@ -27,8 +27,8 @@ Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN",
-        help="Ids, folders or labs of two or more runs; all are compared with the first. "
-        "Several with commas between them are trials of one side: a-1,a-2 b-1,b-2.",
+        help="Ids, folders or labs of two or more runs; each is compared with the first. "
+        "Runs joined by commas are trials of one side: a-1,a-2 b-1,b-2.",
     ),
 ]
 WorseThan = Annotated[
@@ -36,9 +36,9 @@ WorseThan = Annotated[
     typer.Option(
         "--worse-than",
         metavar="NAME=SHARE",
-        help="Exit code 1 if a side is worse than the first by more than this, and surely worse at all (95 % "
-        "interval): delay, p50, p95, p99, mean as a share of the first's; lost as a share of all deliveries. "
-        "What only the first reached is worse. As in p95=10%. Several times.",
+        help="Exit with code 1 if a side is worse than the first by more than this share, and the 95 % interval of the "
+        "difference is above zero. delay, p50, p95, p99 and mean: share of the first's value; lost: share of "
+        "all deliveries. A percentile that only the first reached counts as worse. Example: p95=10%. Repeatable.",
     ),
 ]
 Limits = Annotated[
@@ -46,9 +46,9 @@ Limits = Annotated[
     typer.Option(
         "--limit",
         metavar="NAME=NUMBER",
-        help="At most so many times the first's: delay, p50, p95, p99, max, hops, copies, control, overhead; "
-        "at most so many: lost, handed-twice; at most this share of the same messages: other-hops, other-paths. "
-        "What only the first reached exceeds any. Several times. Exit code 1 if one is exceeded.",
+        help="Exit with code 1 if a side exceeds this limit. Ratio to the first: delay, p50, p95, p99, max, hops, "
+        "copies, control, overhead; number: lost, handed-twice; share of the common messages: other-hops, "
+        "other-paths. A percentile that only the first reached exceeds every limit. Repeatable.",
     ),
 ]
 
@@ -66,12 +66,12 @@ def compare(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.
+    """Compare runs with the first: delays, hops, copies, control traffic and losses, as ratios.
 
-    Differences have 95 % intervals, over trials if a side is several runs.
+    Differences have 95 % confidence intervals, over trials if a side has several runs.
 
-    Runs of the same scenario and seed (a simulated and a real one, say, or two overlays) are also compared message by
-    message.
+    Runs of the same scenario and seed (for example a simulated and a real one, or two overlays) are also compared
+    message by message.
     """
     with Terminal(as_json, strict) as terminal:
         limits = [read_limit(one) for one in limit or ()]
@@ -93,7 +93,7 @@ def distinct(names: list[str]) -> list[list[RunPlace]]:
     """The sides with their runs; InputError if there are too few, or one run is named twice."""
     if len(names) < 2:
         raise InputError(
-            "one run alone cannot be compared", "name two or more: testbed compare RUN RUN"
+            "a comparison needs two or more runs", "name them: testbed compare RUN RUN"
         )
     named: dict[RunPlace, str] = {}
     sides: list[list[RunPlace]] = []
@@ -103,7 +103,7 @@ def distinct(names: list[str]) -> list[list[RunPlace]]:
             place = find_run(name)
             if place in named:
                 raise InputError(
-                    f"{name!r} is run {place.run}, which was named already",
+                    f"{name!r} is run {place.run}, which is already named",
                     "a lab's name means its newest run; name older ones by their id",
                 )
             named[place] = name
@@ -126,7 +126,8 @@ def read_worse(text: str) -> tuple[str, float]:
     share = _number(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     if not 0 <= share < inf:
         raise InputError(
-            f"--worse-than {text!r} has no share from 0 on", f"for example --worse-than {name}=10%"
+            f"--worse-than {text!r} needs a share of 0 or more",
+            f"write it like --worse-than {name}=10%",
         )
     return name, share
 
@@ -139,7 +140,7 @@ def read_limit(text: str) -> tuple[str, float]:
     value = _number(number)
     if not 0 <= value < inf:
         raise InputError(
-            f"--limit {text!r} has no number from 0 on", f"for example --limit {name}=1.2"
+            f"--limit {text!r} needs a number of 0 or more", f"write it like --limit {name}=1.2"
         )
     return name, value
 
@@ -149,7 +150,7 @@ def _named(option: str, text: str, names: Iterable[str]) -> tuple[str, str]:
     name, _, number = text.partition("=")
     if name not in names:
         raise InputError(
-            f"{option} {text!r}: nothing is called {name!r}", did_you_mean(name, [*names])
+            f"{option} {text!r}: there is no metric {name!r}", did_you_mean(name, [*names])
         )
     return name, number
 
@@ -181,8 +182,8 @@ def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]
         if "overlay" not in summary:
             terminal.emit(
                 Note(
-                    f"run {place.run} was analysed by an earlier version: copies and control traffic are not known "
-                    f"until `testbed analyze {place.run}`"
+                    f"run {place.run} was analysed by an earlier version without copies and control traffic: "
+                    f"`testbed analyze {place.run}` adds them"
                 )
             )
     try:
@@ -224,21 +225,22 @@ def refuse_unjudged(
         if not worse["judged"]:
             _refuse_unreached(f"--worse-than {worse['metric']}", worse["not_judged"])
             raise InputError(
-                f"--worse-than {worse['metric']}: the runs have no level in common of which anything was expected",
-                "leave it out, or see the table for what is known",
+                f"--worse-than {worse['metric']}: the runs have no level in common with expected deliveries",
+                "remove the option; the table shows what the runs have in common",
             )
 
     for verdict in judge(document, limits):
         if not verdict["judged"]:
             _refuse_unreached(f"--limit {verdict['limit']}", verdict["not_judged"])
             reasons = [
-                f"run {one['run']} is of another scenario: {one['reason']}"
+                f"run {one['run']} has another scenario: {one['reason']}"
                 for one in document["pairs"]
                 if one.get("reason")
             ]
             raise InputError(
-                f"--limit {verdict['limit']}: the runs have nothing in common that it could be compared with",
-                "; ".join(reasons) or "leave it out, or see the table for what is known",
+                f"--limit {verdict['limit']}: the runs have no values in common for this limit",
+                "; ".join(reasons)
+                or "remove the option; the table shows what the runs have in common",
             )
 
 

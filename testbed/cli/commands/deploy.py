@@ -44,13 +44,16 @@ Inventory = Annotated[
         "--inventory",
         "-i",
         metavar="INVENTORY",
-        help="An Ansible inventory; `testbed inventory` writes one to begin with.",
+        help="An Ansible inventory. `testbed inventory` writes a template.",
     ),
 ]
 OptionalInventory = Annotated[
     Path | None,
     typer.Option(
-        "--inventory", "-i", metavar="INVENTORY", help="Where the boards are, if the lab is gone."
+        "--inventory",
+        "-i",
+        metavar="INVENTORY",
+        help="Inventory with the boards' addresses; required if the lab has ended.",
     ),
 ]
 
@@ -70,11 +73,11 @@ def deploy_lab(
     boards: Inventory,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Change nothing: only show what would change on each board."),
+        typer.Option("--check", help="Only show what would change on each board; change nothing."),
     ] = False,
     limit: Annotated[
         list[str] | None,
-        typer.Option(metavar="BOARD", help="Only this board (node or host); several times."),
+        typer.Option(metavar="BOARD", help="Only this board (node or host). Repeatable."),
     ] = None,
     name: NewName = None,
     scenario: ScenarioFile = None,
@@ -83,9 +86,9 @@ def deploy_lab(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the nodes with `place: boards` to Raspberry Pis, start the others here, and connect them all."""
+    """Install the nodes with `place: boards` on Raspberry Pis, start the others here, and connect all of them."""
     with Terminal(as_json, strict) as terminal:
-        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        terminal.if_interrupted = "interrupted; this command removed what it had created"
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         deployment = plan_deployment(topology, boards)
         if check:
@@ -103,7 +106,7 @@ def deploy_lab(
         terminal.document(asdict(lab_status(record.name)))
         terminal.show(
             f"lab {record.name} is up: {len(deployment.boards)} of {len(topology.nodes)} nodes on boards; "
-            f"what they write will come to {record.run_folder}",
+            f"captures and logs go to {record.run_folder}",
             f"next: testbed play {record.name}, testbed status {record.name}, testbed down {record.name}",
         )
 
@@ -150,7 +153,7 @@ def _check(
         first, why = next(iter(failed.items()))
         raise NodeFailure(
             f"{len(failed)} of {len(meant)} boards cannot be set up ({first}: {why})",
-            "mend these, or leave them out with --limit",
+            "repair these boards, or exclude them with --limit",
             failed,
         )
     terminal.document(document)
@@ -163,7 +166,7 @@ def collect(
     boards: OptionalInventory = None,
     as_json: AsJson = False,
 ) -> None:
-    """Collect what boards have written: captures and logs. Files that are here already are not fetched again."""
+    """Copy captures and logs from the boards into the run's folder. Files that are complete there are skipped."""
     from testbed.backends.field import collection
     from testbed.backends.field.connections import Connections
     from testbed.backends.field.deployment import load as known_deployment
@@ -202,14 +205,14 @@ def _collect_later(
 
     if inventory is None:
         raise InputError(
-            f"the lab of run {run.run} is gone, and with it the addresses of its boards",
-            f"testbed collect {run.run} -i INVENTORY",
+            f"the lab of run {run.run} has ended, and the addresses of its boards are no longer recorded",
+            f"name an inventory: testbed collect {run.run} -i INVENTORY",
         )
     manifest = read_manifest(run)
     if load_lab(LabPlace.of(manifest["lab"])) is not None:
         raise InputError(
             f"a lab named {manifest['lab']} is up and may use the same boards",
-            f"`testbed down {manifest['lab']}` first",
+            f"end it first: `testbed down {manifest['lab']}`",
         )
     deployment = plan_deployment(from_json(manifest["topology"]), inventory)
     with tempfile.TemporaryDirectory(prefix="testbed-collect-") as folder:
@@ -239,14 +242,14 @@ def inventory(
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The address of a board, in the order of the boards; several times.",
+            help="The address of a board, in the order of the boards. Repeatable.",
         ),
     ] = None,
-    user: Annotated[str, typer.Option(help="The user that logs in on the boards.")] = "pi",
+    user: Annotated[str, typer.Option(help="The user for SSH on the boards.")] = "pi",
     name: NewName = None,
     overrides: Overrides = None,
 ) -> None:
-    """Write an inventory for the nodes with `place: boards` of a topology, to be completed by hand."""
+    """Write an inventory template for the nodes with `place: boards` of a topology."""
     from testbed.backends.field.boards import sample_inventory
 
     with Terminal():

@@ -28,15 +28,18 @@ def register(app: typer.Typer) -> None:
 def doctor(
     fix: Annotated[
         bool,
-        typer.Option("--fix", help="Repair what can be repaired, and check again; asks first."),
+        typer.Option(
+            "--fix",
+            help="Repair what can be repaired and check again. The command asks first.",
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
     as_document: AsJson = False,
 ) -> None:
-    """List what this machine has, and what each missing thing costs."""
+    """Check which tools and rights this machine has, and show what is not possible without the missing ones."""
     with Terminal(as_document) as terminal:
         if yes and not fix:
-            raise InputError("--yes answers what only --fix asks", "use both, or none")
+            raise InputError("--yes needs --fix", "add --fix, or remove --yes")
         before = examine(java_checks())
         if fix:
             _fix(before, terminal, yes)
@@ -86,7 +89,9 @@ def _ask(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError("there is no terminal to ask on", "--yes does it without asking")
+        raise InputError(
+            "the command must ask, and there is no terminal", "--yes repairs without asking"
+        )
     if not typer.confirm("do this?", err=True):
         raise TestbedError("nothing was changed", "`testbed doctor` shows what each lack costs")
 

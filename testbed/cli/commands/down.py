@@ -34,12 +34,14 @@ def down(
         typer.Option(
             "--all",
             envvar="TESTBED_DOWN_ALL",
-            help="All your labs, and what crashed ones have left.",
+            help="End all your labs, and remove the remains of crashed labs.",
         ),
     ] = False,
     orphans: Annotated[
         bool,
-        typer.Option("--orphans", help="Remove what `status --orphans` lists, of any lab."),
+        typer.Option(
+            "--orphans", help="Remove the remains of crashed labs that `status --orphans` lists."
+        ),
     ] = False,
     boards: Annotated[
         Path | None,
@@ -47,22 +49,22 @@ def down(
             "--inventory",
             "-i",
             metavar="INVENTORY",
-            help="Clear the lab from these boards, even if it is unknown here.",
+            help="Remove the lab from these boards, even if this machine has no record of it.",
         ),
     ] = None,
     discard: Annotated[
         bool,
-        typer.Option("--discard", help="With -i: also delete files that were never collected."),
+        typer.Option("--discard", help="With -i: also delete files that have not been collected."),
     ] = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """End a lab and remove everything it made. Run folders with captures and logs stay."""
+    """End a lab and remove its processes, containers and links. The run folder with captures and logs stays."""
     with Terminal(as_json, strict) as terminal:
         if (name is not None) + every + orphans != 1:
             raise InputError(
                 "`down` takes one of: a lab's name, --all, --orphans",
-                "`testbed status` lists the labs, `testbed status --orphans` the rest",
+                "`testbed status` lists the labs, `testbed status --orphans` the remains of crashed labs",
             )
         if boards is not None and name is None:
             raise InputError("--inventory goes with a lab's name", "testbed down LAB -i INVENTORY")

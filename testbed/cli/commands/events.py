@@ -39,22 +39,25 @@ STYLES = {"publication": "green", "loss": "bold red", "fault": "bold yellow", "m
 
 Name = Annotated[str | None, typer.Argument(metavar="LAB|RUN", help="A lab that is up, or a run.")]
 Follow = Annotated[
-    bool, typer.Option("--follow", "-f", help="Go on as things happen, until the lab is down.")
+    bool,
+    typer.Option("--follow", "-f", help="Show new events as they occur, until the lab is down."),
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option("--kind", help=f"Only these: {', '.join(KINDS)}. Several times."),
+    typer.Option("--kind", help=f"Only events of this kind: {', '.join(KINDS)}. Repeatable."),
 ]
 Nodes = Annotated[
-    list[str] | None, typer.Option("--node", help="Only what concerns this node. Several times.")
+    list[str] | None, typer.Option("--node", help="Only events of this node. Repeatable.")
 ]
 Levels = Annotated[
     list[int] | None,
-    typer.Option("--level", min=1, max=5, help="Only messages of this level. Several times."),
+    typer.Option("--level", min=1, max=5, help="Only messages of this level. Repeatable."),
 ]
 AsLines = Annotated[
     bool,
-    typer.Option("--json", envvar="TESTBED_JSON", help="One JSON object a line, for each event."),
+    typer.Option(
+        "--json", envvar="TESTBED_JSON", help="Print one JSON object per line for each event."
+    ),
 ]
 
 
@@ -72,10 +75,10 @@ def events(
     level: Levels = None,
     as_json: AsLines = False,
 ) -> None:
-    """Show everything that happens, in the order of time: publications, receptions, losses, faults, link changes,
-    connections, marks, and what was done to the lab.
+    """Show the events of a run in order of time: publications, receptions, losses, faults, link changes,
+    connections, marks and operations on the lab.
 
-    With --follow it ends with the lab (exit code 0) or with Ctrl-C (130).
+    With --follow, the command ends when the lab ends (exit code 0) or with Ctrl-C (130).
     """
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; the lab goes on"

@@ -19,13 +19,16 @@ SHOWN = 20  # problems in the table; --json has them all
 Paths = Annotated[
     list[str],
     typer.Argument(
-        metavar="PATH", help="pcap or pcapng files, also packed (gz, zst); folders; patterns."
+        metavar="PATH",
+        help="pcap or pcapng files, also compressed (gz, zst), folders, or glob patterns.",
     ),
 ]
 Target = Annotated[
     Path | None,
     typer.Option(
-        "--to", metavar="FOLDER.parquet", help="Write all packets here, one row each, as Parquet."
+        "--to",
+        metavar="FOLDER.parquet",
+        help="Write a Parquet dataset with one row per packet to this folder.",
     ),
 ]
 
@@ -42,9 +45,10 @@ def register(app: typer.Typer) -> None:
 def packets(
     paths: Paths, to: Target = None, master: Master = None, as_json: AsJson = False
 ) -> None:
-    """Count the packets of any captures, and write their header fields as Parquet, with Spark.
+    """Count the packets of captures and write their header fields as Parquet, with Spark.
 
-    What cannot be read (cut records, garbage, what is no capture) is a row in the table of problems, and exit code 3.
+    Files and records that cannot be read (truncated, corrupt or not a capture) are listed as problems. The exit code
+    is then 3.
     """
     with Terminal(as_json) as terminal:
         document = _read(paths, to, chosen_master(master), terminal)
@@ -52,8 +56,8 @@ def packets(
             first = document["problems"][0]
             terminal.so_far |= document
             raise TestbedError(
-                f"nothing could be read: {first['path']}: {first['reason']}",
-                "pcap and pcapng are read, also packed with gzip or zstd",
+                f"no capture could be read: {first['path']}: {first['reason']}",
+                "testbed reads pcap and pcapng, also compressed with gzip or zstd",
             )
         terminal.document(document)
         terminal.show(*tables(document))
@@ -107,13 +111,11 @@ def tables(document: dict[str, Any]) -> list[Table | str]:
 # `testbed job --to FOLDER`: what `spark-submit` needs to do our analysis on a cluster without testbed.
 
 
-To = Annotated[
-    Path, typer.Option("--to", metavar="FOLDER", help="Where the two files are written.")
-]
+To = Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Folder for the two files.")]
 
 
 def job(to: To, as_json: AsJson = False) -> None:
-    """Write our code and a program for spark-submit: `packets` and `analyze` on a cluster that has neither."""
+    """Write testbed's code and a program for spark-submit, to run `packets` and `analyze` on any Spark cluster."""
     from analysis.spark.shipping import write_job
 
     with Terminal(as_json) as terminal:
@@ -128,13 +130,17 @@ def job(to: To, as_json: AsJson = False) -> None:
 
 DissectorFile = Annotated[
     Path | None,
-    typer.Option("--to", metavar="FILE.lua", help="Write it here; without it, on the terminal."),
+    typer.Option(
+        "--to",
+        metavar="FILE.lua",
+        help="Write the dissector to this file. Default: standard output.",
+    ),
 ]
-Port = Annotated[int, typer.Option(min=1, max=65535, help="On which TCP port brokers listen.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="TCP port on which brokers listen.")]
 
 
 def dissector(to: DissectorFile = None, port: Port = BROKER_PORT) -> None:
-    """Write a dissector for Wireshark and tshark: our messages in captures, field by field (testbed.priority, ...)."""
+    """Write a dissector for Wireshark and tshark that decodes testbed's messages (fields: testbed.priority, ...)."""
     from testbed.capture.dissector import dissector as program
 
     with Terminal():

@@ -102,7 +102,7 @@ File = Annotated[
     Path | None,
     typer.Argument(
         metavar="FILE",
-        help="A topology file: the overlay of its brokers or, if they form none, its nodes and links.",
+        help="A topology file. The command draws the overlay of its brokers or, without one, its nodes and links.",
     ),
 ]
 MethodName = Annotated[
@@ -110,48 +110,46 @@ MethodName = Annotated[
     typer.Option(
         "--overlay",
         metavar="METHOD",
-        help="sg-tbps, zorder-map, ... (docs/explanation/overlays.md): for the brokers of FILE instead of theirs; "
-        "without FILE, an overlay is made up.",
+        help="Overlay method, e.g. sg-tbps or zorder-map (docs/explanation/overlays.md), instead of that of FILE; "
+        "without FILE, the command draws an example overlay.",
     ),
 ]
 Plain = Annotated[
     bool,
-    typer.Option("--plain", help="Nodes, links and routers, also of a FILE with an overlay."),
+    typer.Option("--plain", help="Draw nodes, links and routers, even if FILE has an overlay."),
 ]
 Topic = Annotated[str | None, typer.Option(help="With FILE: the topic of the publication.")]
 Sensor = Annotated[
     str | None,
-    typer.Option(
-        "--from", metavar="SENSOR", help="With FILE: the sensor that publishes, at its broker."
-    ),
+    typer.Option("--from", metavar="SENSOR", help="With FILE: the sensor that publishes."),
 ]
 Priority = Annotated[
     int | None,
     typer.Option(
         min=1,
         max=5,
-        help="The priority of the publication; 5, with FILE that of its most urgent one.",
+        help="Priority of the publication. Default: that of the most urgent publication of FILE, else 5.",
     ),
 ]
 Publishers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Without FILE: nodes that publish; {PUBLISHERS} by default."),
+    typer.Option(min=1, help=f"Without FILE: number of publishers. Default: {PUBLISHERS}."),
 ]
 Subscribers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Without FILE: nodes that subscribe; {SUBSCRIBERS} by default."),
+    typer.Option(min=1, help=f"Without FILE: number of subscribers. Default: {SUBSCRIBERS}."),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help=f"Without FILE: the seed of the membership vectors; {SEED} by default."),
+    typer.Option(help=f"Without FILE: seed of the membership vectors. Default: {SEED}."),
 ]
 Parameter = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; several times."),
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method. Repeatable."),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Draw it into this SVG file, too."),
+    typer.Option("--output", "-o", metavar="FILE", help="Also write the drawing to this SVG file."),
 ]
 
 
@@ -177,7 +175,7 @@ def graph(
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a topology, or an overlay of brokers formed in virtual time with one publication followed through it."""
+    """Draw a topology, or an overlay of brokers with the path of one publication, formed in virtual time."""
     with Terminal(as_json) as terminal:
         of_brokers = {"topic": topic, "from": sensor, "plain": plain or None}
         made_up = {"publishers": publishers, "subscribers": subscribers, "seed": seed}
@@ -203,8 +201,8 @@ def graph(
             return
         if not several:
             raise InputError(
-                f"{topology.name} has no two brokers between which an overlay {overlay} could be",
-                f"`testbed graph --overlay {overlay}` makes some up",
+                f"{topology.name} has fewer than two brokers, and an overlay {overlay} needs two",
+                f"`testbed graph --overlay {overlay}` draws an example",
             )
         from testbed.graphs.brokers import Selection
 
@@ -236,7 +234,7 @@ def _example(
     if method is None:
         raise InputError(
             "there is nothing to draw",
-            "name a topology file, or make an overlay up: `testbed graph --overlay sg-tbps`",
+            "name a topology file, or draw an example overlay: `testbed graph --overlay sg-tbps`",
         )
     _check_method(method)
     return Example(
@@ -276,7 +274,7 @@ def _parameters(given: list[str]) -> dict[str, Any]:
         key, separator, value = one.partition("=")
         if not separator or not key:
             raise InputError(
-                f"--set {one!r} is not NAME=VALUE", "for example --set multicast=flood"
+                f"--set {one!r} is not NAME=VALUE", "write it like --set multicast=flood"
             )
         parameters[key] = yaml.safe_load(value)
     return parameters

@@ -19,25 +19,25 @@ Platforms = Annotated[
     typer.Option(
         "--platform",
         metavar="PLATFORM[,PLATFORM...]",
-        help=f"For which processors: {', '.join(PLATFORMS)}, or all; without it this machine's own.",
+        help=f"Platforms: {', '.join(PLATFORMS)}, or all. Default: the platform of this machine.",
     ),
 ]
 Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="IMAGE",
-        help="Images by name or tag; without, all of ours.",
+        help="Images by name or tag. Default: all images of testbed.",
         show_default=False,
     ),
 ]
 OnlyOld = Annotated[
-    bool, typer.Option("--old", help="Only those that this version would not use any more.")
+    bool, typer.Option("--old", help="Only images that this version of testbed does not use.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     image = typer.Typer(
-        help="The images that containers run. `up` makes what is missing by itself; here it can be done beforehand.",
+        help="Build, list and remove container images. `up` builds missing images itself.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
 
 
 def build(platform: Platforms = None, as_json: AsJson = False) -> None:
-    """Make the image of our nodes: from a registry where one answers, else from Debian's packages."""
+    """Build the image of testbed's nodes, from a registry if one is reachable, else from Debian packages."""
     from testbed.backends.docker.engine import engine
     from testbed.backends.docker.image_recipe import NodeImage
     from testbed.backends.docker.images import ImageOwner, ensure_images, own_platform
@@ -92,7 +92,7 @@ def _built(rows: list[dict[str, Any]]) -> Table:
 
 
 def list_images(as_json: AsJson = False) -> None:
-    """List the images that are ours: what is in them, how large they are, and which labs use them."""
+    """List the images of testbed with their contents, their sizes and the labs that use them."""
     from testbed.backends.docker.images import our_images
 
     with Terminal(as_json) as terminal:
@@ -118,7 +118,7 @@ def _listed(rows: list[dict[str, Any]]) -> Table:
 
 
 def remove(names: Names = None, old: OnlyOld = False, as_json: AsJson = False) -> None:
-    """Remove images of ours; those that a lab uses stay, and are named. Other images are not touched."""
+    """Remove images of testbed, except those that a lab uses. Other images are not changed."""
     from testbed.backends.docker.images import chosen, our_images, remove_images
 
     with Terminal(as_json) as terminal:

@@ -31,7 +31,7 @@ LinkSelectors = Annotated[
     typer.Argument(
         metavar="LINK",
         help="Links by their nodes: a name, 'group[*]', 'group[0..3]' or all. "
-        "Before them the lab's name; not needed if only one is up.",
+        "The lab's name comes first; it is optional if only one lab is up.",
         show_default=False,
     ),
 ]
@@ -39,8 +39,8 @@ OptionalLinkSelectors = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="LINK",
-        help="Links by their nodes: a name, 'group[*]', 'group[0..3]'; without, all of them. "
-        "Before them the lab's name; not needed if only one is up.",
+        help="Links by their nodes: a name, 'group[*]', 'group[0..3]'. Default: all links. "
+        "The lab's name comes first; it is optional if only one lab is up.",
         show_default=False,
     ),
 ]
@@ -48,12 +48,13 @@ NodeSelectors = Annotated[
     list[str],
     typer.Argument(
         metavar="NODE",
-        help="Nodes: a name, 'group[*]', 'group[0..3]'. Before them the lab's name; not needed if only one is up.",
+        help="Nodes: a name, 'group[*]', 'group[0..3]'. "
+        "The lab's name comes first; it is optional if only one lab is up.",
         show_default=False,
     ),
 ]
-OnlyUp = Annotated[bool, typer.Option("--up", help="Only from the node.")]
-OnlyDown = Annotated[bool, typer.Option("--down", help="Only to the node.")]
+OnlyUp = Annotated[bool, typer.Option("--up", help="Only the direction from the node.")]
+OnlyDown = Annotated[bool, typer.Option("--down", help="Only the direction to the node.")]
 _LINKS_DONE = {"restore": "restored"}  # cut, set and reset are so in every tense
 _NODES_DONE = {
     ActionKind.CRASH: "crashed",
@@ -64,7 +65,7 @@ _NODES_DONE = {
 
 def register(app: typer.Typer) -> None:
     link = typer.Typer(
-        help="See and change the links of a lab that is up; each change stands in the run's manifest.",
+        help="Show and change the links of a lab that is up. The run's manifest records each change.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -77,7 +78,8 @@ def register(app: typer.Typer) -> None:
     link.command(epilog="Example: testbed link reset all")(reset)
     app.add_typer(link, name="link")
     node = typer.Typer(
-        help="Crash, stop and start nodes of a lab, on this machine or on boards; the run's manifest records it.",
+        help="Crash, stop and start nodes of a lab, on this machine or on boards. "
+        "The run's manifest records each change.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -93,7 +95,7 @@ def show(
     down: OnlyDown = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how links are now, and what passed."""
+    """Show the current settings and the traffic of links."""
     with Terminal(as_json) as terminal:
         record, selectors = lab_and_selectors(words or [])
         directions = _directions(up, down)
@@ -107,15 +109,23 @@ def set_values(
     words: LinkSelectors,
     profile: Annotated[
         str | None,
-        typer.Option(help="All values of this profile, built-in or of the lab's file."),
+        typer.Option(
+            help="Set all values of this profile, which is built-in or in the lab's file."
+        ),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="E.g. 64kbit/s, 10kB/s; none: no limit.")] = None,
-    delay: Annotated[str | None, typer.Option(help="One way, e.g. 200ms.")] = None,
-    jitter: Annotated[str | None, typer.Option(help="At most the delay, e.g. 10ms.")] = None,
-    loss: Annotated[str | None, typer.Option(help="Share of packets, e.g. 1%.")] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Rate, e.g. 64kbit/s or 10kB/s; none: no limit.")
+    ] = None,
+    delay: Annotated[str | None, typer.Option(help="One-way delay, e.g. 200ms.")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(help="Jitter, at most the delay, e.g. 10ms.")
+    ] = None,
+    loss: Annotated[str | None, typer.Option(help="Share of lost packets, e.g. 1%.")] = None,
     queue: Annotated[
         str | None,
-        typer.Option(help="In front of the link, e.g. 16kB; none: the bytes of a second."),
+        typer.Option(
+            help="Queue before the link, e.g. 16kB; none: the bytes of one second at the rate."
+        ),
     ] = None,
     up: OnlyUp = False,
     down: OnlyDown = False,
@@ -138,7 +148,7 @@ def set_values(
 def cut(
     words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
 ) -> None:
-    """Drop every packet silently, as when a cable breaks. Its shape stays for `restore`."""
+    """Drop every packet without notice, as a broken cable does. `restore` brings the settings of the link back."""
     with Terminal(as_json) as terminal:
         _change(*lab_and_selectors(words), LinkOrder(Action.CUT, _directions(up, down)), terminal)
 
@@ -146,7 +156,7 @@ def cut(
 def restore(
     words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
 ) -> None:
-    """End a cut. What was set before holds again."""
+    """End a cut. The settings from before the cut apply again."""
     with Terminal(as_json) as terminal:
         order = LinkOrder(Action.RESTORE, _directions(up, down))
         _change(*lab_and_selectors(words), order, terminal)
@@ -155,7 +165,7 @@ def restore(
 def reset(
     words: LinkSelectors, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
 ) -> None:
-    """End cuts and go back to what the file says."""
+    """End cuts and restore the settings of the topology file."""
     with Terminal(as_json) as terminal:
         _change(*lab_and_selectors(words), LinkOrder(Action.RESET, _directions(up, down)), terminal)
 
@@ -231,7 +241,7 @@ def crash(arguments: NodeSelectors, as_json: AsJson = False) -> None:
 
 
 def stop(arguments: NodeSelectors, as_json: AsJson = False) -> None:
-    """Ask a node to leave in order (SIGTERM)."""
+    """Stop a node in order (SIGTERM)."""
     _order_nodes(arguments, ActionKind.STOP, as_json)
 
 

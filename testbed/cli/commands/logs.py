@@ -129,10 +129,12 @@ def logs(
         str | None, typer.Argument(metavar="LAB|RUN", help="A lab that is up, or a run.")
     ] = None,
     node: Annotated[str | None, typer.Argument(metavar="NODE", help="Only this node.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new lines as nodes write them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what nodes logged, in order of time."""
+    """Show the logs of nodes, in order of time."""
     with Terminal(as_json) as terminal:
         if follow and as_json:
             raise InputError("--follow has no end, --json is one document", "use one of them")

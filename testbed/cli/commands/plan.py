@@ -107,7 +107,7 @@ def plan(
     backend: BackendName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what `up` would do now, step by step, and what happens in the scenario. Changes nothing."""
+    """Show the steps that `up` would take now, and the scenario's timeline. The command changes nothing."""
     with Terminal(as_json) as terminal:
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         show_plan(topology, file, backend, terminal)

@@ -29,7 +29,7 @@ def play_scenario(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play the topology's scenario, or one from a file, on a lab that is up."""
+    """Play the topology's scenario, or a scenario from a file, on a lab that is up."""
     with Terminal(as_json, strict) as terminal:
         record = find_lab(name)
         if scenario is not None:
@@ -37,7 +37,7 @@ def play_scenario(
         if speed is not None:
             set_speed(record, speed)
         terminal.if_interrupted = (
-            f"interrupted; the nodes go on with the scenario until `testbed down {record.name}`"
+            f"interrupted; the nodes continue the scenario until `testbed down {record.name}`"
         )
         played = play(record, terminal.emit)
         terminal.document({"run": record.run, **asdict(played)})
@@ -58,12 +58,12 @@ def inject_message(
     size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
     value: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="A value of the lab's space; several times."),
+        typer.Option(metavar="NAME=NUMBER", help="A value in the lab's content space. Repeatable."),
     ] = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Let a sensor publish one message now, at its place."""
+    """Publish one message from a sensor now."""
     with Terminal(as_json, strict) as terminal:
         record = find_lab(name)
         try:
@@ -82,5 +82,5 @@ def _named_number(text: str) -> tuple[str, float]:
         return name, float(number)
     except ValueError:
         raise InputError(
-            f"--value: {text!r} is no name with a number", "write it like tilt=4.2"
+            f"--value: {text!r} is not a name with a number", "write it like tilt=4.2"
         ) from None

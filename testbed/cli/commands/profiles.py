@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def profiles(as_json: AsJson = False) -> None:
-    """List the built-in link profiles, with where their numbers come from."""
+    """List the built-in link profiles and the sources of their numbers."""
     with Terminal(as_json) as terminal:
         terminal.document(
             {

@@ -19,16 +19,16 @@ from testbed.progress import Note
 from testbed.records import find_run, is_sweep
 
 Question = Annotated[
-    str, typer.Argument(metavar="SQL", help="The query; SHOW VIEWS lists the tables.")
+    str, typer.Argument(metavar="SQL", help="The query. SHOW VIEWS lists the tables.")
 ]
 Runs = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="RUN",
-        help="Ids, folders or labs of runs, or the folder of a sweep; without any the newest run.",
+        help="Ids, folders or labs of runs, or the folder of a sweep. Default: the newest run.",
     ),
 ]
-Most = Annotated[int, typer.Option("--most", min=1, help="Rows at most.")]
+Most = Annotated[int, typer.Option("--most", min=1, help="Maximum number of rows.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
 
 
@@ -49,8 +49,8 @@ def query(
     """Query the metrics of one or several runs, or of a sweep, in Spark SQL.
 
     Tables are those of metrics/ (deliveries, delay, hops, links, messages, ...). Each row also has run, lab, backend,
-    overlay, delivery and seed. Runs that were not analysed yet are, first. The folder of a sweep also has the tables
-    cells and points, and its rows have the swept values.
+    overlay, delivery and seed. The command first analyzes runs that have not been analyzed. The folder of a
+    sweep also has the tables cells and points, and its rows have the swept values.
     """
     with Terminal(as_json, strict) as terminal:
         sweep = _sweep_of(runs or [])
@@ -71,8 +71,8 @@ def _sweep_of(names: list[str]) -> Path | None:
     sweeps = [name for name in names if is_sweep(Path(name))]
     if sweeps and len(names) > 1:
         raise InputError(
-            f"{sweeps[0]} is a sweep, and is queried alone",
-            f"name only it, or runs of it: those in {Path(sweeps[0]) / 'runs'}",
+            f"{sweeps[0]} is a sweep, and a query takes only one sweep and no runs beside it",
+            f"name only the sweep, or only runs of it, which are in {Path(sweeps[0]) / 'runs'}",
         )
     return Path(sweeps[0]) if sweeps else None
 

@@ -108,39 +108,47 @@ SHOWN = 20  # differences in the table; --json has them all
 
 Backend = Annotated[
     str | None,
-    typer.Option("--backend", help="docker, netns or simulated; without it the run's own."),
+    typer.Option("--backend", help="docker, netns or simulated. Default: the backend of the run."),
 ]
 AsPlanned = Annotated[
     bool,
     typer.Option(
         "--as-planned/--as-happened",
-        help="At the times of the scenario, or at those at which things really happened.",
+        help="Replay at the times of the scenario, or at the recorded times.",
     ),
 ]
 Within = Annotated[
     str,
-    typer.Option(help="How far a publication may be from its time before it counts as another."),
+    typer.Option(
+        help="Tolerance of a publication's time; a larger difference counts as another publication."
+    ),
 ]
 FromCapture = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATH",
-        help="Instead of a run: the application messages (ours, or MQTT) of these captures, files or folders. "
-        "Several times.",
+        help="Instead of a run: replay the application messages (of testbed, or MQTT) in these captures. "
+        "Files or folders; repeatable.",
     ),
 ]
 On = Annotated[
     Path | None,
-    typer.Option("--on", metavar="FILE", help="With --from-capture: the lab that publishes them."),
+    typer.Option(
+        "--on",
+        metavar="FILE",
+        help="With --from-capture: topology file of the lab that publishes the messages.",
+    ),
 ]
 Priority = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TOPIC=LEVEL",
-        help="With --from-capture: the level of a topic (alerts/#=5, +/tilt=2) or of a QoS (qos1=4). Several times.",
+        help="With --from-capture: the level of a topic (alerts/#=5, +/tilt=2) or of a QoS (qos1=4). Repeatable.",
     ),
 ]
-Name = Annotated[str | None, typer.Option("--name", help="Name of the lab, instead of the run's.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="The lab's name. Default: the name of the run's lab.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -163,9 +171,9 @@ def replay(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Play a run's publications and faults again, from its folder alone, and compare; or the messages of captures.
+    """Replay the publications and faults of a run from its folder, or the messages of captures, and compare.
 
-    Exit code 1 if other messages were published than the first time, or at other times, or if a limit is exceeded.
+    The exit code is 1 if the publications differ from those of the run, also in time, or if a limit is exceeded.
     """
     with Terminal(as_json, strict) as terminal:
         limits = [read_limit(one) for one in limit or ()]
@@ -180,7 +188,7 @@ def replay(
             return
         if on is not None or priority:
             raise InputError(
-                "--on and --priority belong to --from-capture", "leave them out, or add it"
+                "--on and --priority need --from-capture", "remove them, or add --from-capture"
             )
         first = find_run(run)
         what = replay_of(first, overrides or (), planned=as_planned, name=name)
@@ -210,10 +218,10 @@ def replay(
 
 def _refuse_with_captures(run: str | None, as_planned: bool, judged: bool) -> None:
     if run is not None:
-        raise InputError("either a run or --from-capture is played again", "leave one of them out")
+        raise InputError("`replay` takes either a run or --from-capture", "leave one of them out")
     if as_planned or judged:
         raise InputError(
-            "captures have no plan, and no run that could be compared",
+            "captures have no scenario and no run to compare with",
             "leave --as-planned, --limit and --worse-than out",
         )
 
@@ -235,7 +243,7 @@ def played(
     what: Replay, backend: str | None, within_ns: int, terminal: Terminal
 ) -> tuple[RunPlace, Difference, dict[str, Any]]:
     """The new run; how its publications differ from those that were wanted; its summary."""
-    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    terminal.if_interrupted = "interrupted; this command removed what it had created"
     again = play_again(what, backend, terminal.emit)
     terminal.if_interrupted = (
         f"interrupted; the captures in {again.folder} are complete: `testbed analyze {again.run}`"

@@ -30,19 +30,21 @@ def register(app: typer.Typer) -> None:
 def report(
     name: RunName = None,
     figures: Annotated[
-        bool, typer.Option("--figures", help="Also write each chart as SVG and PDF, for papers.")
+        bool, typer.Option("--figures", help="Also write each chart as SVG and PDF.")
     ] = False,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="Folder for --figures; else `figures` in the run's folder."),
+        typer.Option("--to", help="Folder for --figures. Default: `figures` in the run's folder."),
     ] = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write report.html of a run; analyses it first if that was not done yet."""
+    """Write report.html of a run. Analyze the run first if it has not been analyzed."""
     with Terminal(as_json, strict) as terminal:
         if to is not None and not figures:
-            raise InputError("--to names the folder for figures", "add --figures")
+            raise InputError(
+                "--to needs --figures, because it names the folder of the figures", "add --figures"
+            )
         place = find_run(name)
         if not read_json(place.folder / "summary.json"):
             analyze_run(place, terminal.emit)

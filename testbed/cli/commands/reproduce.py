@@ -21,11 +21,11 @@ PaperName = Annotated[
         autocompletion=lambda: list(PAPERS),
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Only a part, of about two minutes.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run only a part, in about two minutes.")]
 Backend = Annotated[
     str | None,
     typer.Option(
-        "--backend", help="For papers that are run in labs: netns (the default) or docker."
+        "--backend", help="For papers whose experiments run in labs: netns (the default) or docker."
     ),
 ]
 Master = Annotated[
@@ -33,20 +33,24 @@ Master = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="For papers that are computed: a Spark cluster, spark://HOST:PORT; "
-        "without it all cores of this machine.",
+        help="For papers whose experiments are computed: a Spark cluster, spark://HOST:PORT. "
+        "Default: all cores of this machine.",
     ),
 ]
 Trials = Annotated[
     int | None,
     typer.Option(
-        "--trials", min=1, help="For papers that are computed: how often each cell is computed."
+        "--trials",
+        min=1,
+        help="For papers whose experiments are computed: number of trials of each cell.",
     ),
 ]
 Again = Annotated[
     Path | None,
     typer.Option(
-        "--from", metavar="FOLDER", help="Measure what an earlier reproduction recorded again."
+        "--from",
+        metavar="FOLDER",
+        help="Analyze the recordings of an earlier reproduction again, without running the experiments.",
     ),
 ]
 
@@ -65,7 +69,7 @@ def reproduce(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a paper's experiments and set its numbers beside ours."""
+    """Repeat a paper's experiments and compare the results with the paper's numbers."""
     with Terminal(as_json, strict) as terminal:
         known, asked = find_paper(paper), Asked(quick, backend, master, trials)
         refuse_strange_options(known, asked, again is not None)
@@ -86,5 +90,5 @@ def reproduce(
 def find_paper(name: str) -> Reproduction:
     """InputError if there is none of this name."""
     if name not in PAPERS:
-        raise InputError(f"no paper named {name!r} is known", did_you_mean(name, list(PAPERS)))
+        raise InputError(f"there is no paper {name!r}", did_you_mean(name, list(PAPERS)))
     return PAPERS[name]

@@ -38,7 +38,10 @@ from testbed.topology.units import DURATION, parse_duration
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", min=0, max=2**63 - 1, help="Instead of the file's: another trial of the same lab."
+        "--seed",
+        min=0,
+        max=2**63 - 1,
+        help="Replace the seed of the file: another trial of the same experiment.",
     ),
 ]
 
@@ -62,9 +65,9 @@ def run(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Do it all: up, play, down, analyze, report."""
+    """Run a topology file: start the lab, play the scenario, end the lab, analyze the captures, write the report."""
     with Terminal(as_json, strict) as terminal:
-        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        terminal.if_interrupted = "interrupted; this command removed what it had created"
         topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
         if backend == SIMULATED:
             if calibrate:
@@ -74,7 +77,7 @@ def run(
         thorough_s = calibrate_seconds if calibrate else None
         if topology.name in lab_names():
             raise NameTaken(
-                f"a lab named {topology.name!r} is up already; `run` starts a lab of its own",
+                f"a lab named {topology.name!r} is up already, and `run` starts a new lab",
                 f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
             )
         with LocalJava() as java:
@@ -107,15 +110,15 @@ def simulate_file(
     speed: Speed = None,
     seed: Seed = None,
     service_time: Annotated[
-        str, typer.Option(help="The processor time of a node for one message.")
+        str, typer.Option(help="Processor time of a node for one message.")
     ] = DURATION.write(SERVICE_S),
     no_report: NoReport = False,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the whole scenario in virtual time: the nodes' own algorithms on computed links, the same each time."""
+    """Run a topology file in virtual time: the nodes' own algorithms on modelled links. The result is reproducible."""
     with Terminal(as_json, strict) as terminal:
-        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        terminal.if_interrupted = "interrupted; this command removed what it had created"
         try:
             service_s = parse_duration(service_time)
         except ValueError as error:
@@ -151,7 +154,7 @@ def _simulate_and_show(
     scenario: Path | None = None,
     no_report: bool = False,
 ) -> None:
-    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    terminal.if_interrupted = "interrupted; this command removed what it had created"
     with LocalJava() as java:
         # Virtual time does not depend on how busy the machine is.
         start_ahead(java, no_report=no_report)

@@ -59,7 +59,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 def register(app: typer.Typer) -> None:
     runs = typer.Typer(
-        help="List the folders of runs with what they take on the disk, and remove those that are not needed.",
+        help="List, show, keep and remove the folders of runs.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -77,7 +77,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_runs(as_json: AsJson = False) -> None:
-    """List runs and sweeps in captures/, the newest first: status, age, size, and what was found."""
+    """List runs and sweeps in captures/, the newest first, with status, age, size and result."""
     with Terminal(as_json) as terminal:
         root = captures_root()
         found, free = entries(root), free_bytes(root)
@@ -92,7 +92,7 @@ def list_runs(as_json: AsJson = False) -> None:
             }
         )
         if not found:
-            terminal.show(Text(f"there is no run in {root} yet; make one: testbed run FILE"))
+            terminal.show(Text(f"there is no run in {root}; start one: testbed run FILE"))
             return
         terminal.show(runs_table(found, now_ns))
         terminal.show(Text(f"{size_text(total)} in {root}; {size_text(free)} are free"))
@@ -293,7 +293,7 @@ def keep(
     names: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs or sweeps, by id or folder.")
     ],
-    off: Annotated[bool, typer.Option("--off", help="Take the mark.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Remove the mark.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Mark runs to keep: `prune` never removes them, and `rm` only with --force."""
@@ -310,7 +310,9 @@ def rm(
     names: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs or sweeps, by id or folder.")
     ],
-    force: Annotated[bool, typer.Option("--force", help="Also runs that are kept.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also remove runs that are marked to keep.")
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
@@ -329,21 +331,23 @@ def rm(
 def prune(
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="Runs that are older, e.g. 30d or 12h."),
+        typer.Option(
+            "--older-than", metavar="AGE", help="Only runs older than this, e.g. 30d or 12h."
+        ),
     ] = None,
     keep_last: Annotated[
         int | None,
-        typer.Option("--keep-last", metavar="N", min=0, help="All but the newest N."),
+        typer.Option("--keep-last", metavar="N", min=0, help="Only runs other than the newest N."),
     ] = None,
     larger_than: Annotated[
         str | None,
-        typer.Option("--larger-than", metavar="SIZE", help="Runs that take more, e.g. 1GB."),
+        typer.Option("--larger-than", metavar="SIZE", help="Only runs larger than this, e.g. 1GB."),
     ] = None,
     captures_only: Annotated[
         bool,
         typer.Option(
             "--captures-only",
-            help="Remove the captures of analysed runs; metrics and reports stay.",
+            help="Remove only the captures, and only of analyzed runs. Metrics and reports stay.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -352,7 +356,7 @@ def prune(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove the runs and sweeps that meet all conditions; never what is kept, or in use."""
+    """Remove the runs and sweeps that meet all conditions, except those that are marked to keep or in use."""
     with Terminal(as_json) as terminal:
         criteria = Criteria(
             _read(AGE, "--older-than", older_than),
@@ -408,7 +412,7 @@ def _remove(
     """Remove what was chosen; the document lists what is gone, also after an error or an interrupt."""
     document = _pruned(selection or Selection(tuple(chosen)), criteria, [], dry_run=False)
     terminal.so_far = document
-    terminal.if_interrupted = "interrupted; the same command again removes the rest"
+    terminal.if_interrupted = "interrupted; repeat the command to remove the rest"
 
     def removed(entry: Entry) -> None:
         document["removed"].append(entry.name)
@@ -432,9 +436,11 @@ def _ask(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError("there is no terminal to ask on", "--yes does it without asking")
+        raise InputError(
+            "the command must ask, and there is no terminal", "--yes removes without asking"
+        )
     if not typer.confirm(question, err=True):
-        raise TestbedError("nothing was removed", "`testbed runs list` shows what there is")
+        raise TestbedError("nothing was removed", "`testbed runs list` lists the runs")
 
 
 def _read(quantity: Quantity, option: str, text: str | None) -> float | None:

@@ -20,13 +20,13 @@ IDLE = "20min"
 
 Idle = Annotated[
     str,
-    typer.Option("--idle", metavar="TIME", help="Spark ends when nobody has used it for so long."),
+    typer.Option("--idle", metavar="TIME", help="Spark ends after it has been idle for this time."),
 ]
 
 
 def register(app: typer.Typer) -> None:
     spark = typer.Typer(
-        help="Keep Spark ready between commands, so that the next analyses do not wait for it.",
+        help="Keep a Spark session running between commands, so that analyses start without delay.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )
@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 
 
 def start(idle: Idle = IDLE, as_json: AsJson = False) -> None:
-    """Start Spark, and keep it ready for analyze, run, simulate, compare, query, sweep, packets and report."""
+    """Start a Spark session that stays for analyze, run, simulate, compare, query, sweep, packets and report."""
     from analysis.errors import AnalysisError
     from analysis.report import drawer
 
@@ -50,7 +50,7 @@ def start(idle: Idle = IDLE, as_json: AsJson = False) -> None:
         own_state_root()
         warm = warm_spark()
         if warm.is_current():
-            terminal.emit(Note("Spark is ready already"))
+            terminal.emit(Note("Spark is already running"))
         else:
             terminal.emit(StageStarted(STARTING, 1))
             try:
@@ -63,7 +63,7 @@ def start(idle: Idle = IDLE, as_json: AsJson = False) -> None:
 
 
 def stop(as_json: AsJson = False) -> None:
-    """End Spark that is kept ready. A command that uses it at this moment fails."""
+    """End the Spark session. A command that is using it fails."""
     from analysis.errors import AnalysisError
 
     with Terminal(as_json) as terminal:
@@ -76,7 +76,7 @@ def stop(as_json: AsJson = False) -> None:
 
 
 def status(as_json: AsJson = False) -> None:
-    """Show whether Spark is kept ready, what it takes, and when it ends."""
+    """Show whether a Spark session is running, its memory, and when it ends."""
     with Terminal(as_json) as terminal:
         _show(terminal)
 
@@ -95,8 +95,8 @@ def _show(terminal: Terminal) -> None:
     if not current:
         terminal.emit(
             Note(
-                "commands do not use it, because testbed has changed since it was started; "
-                "`testbed spark start` starts it anew"
+                "commands do not use this session, because testbed has changed since it was started; "
+                "`testbed spark start` restarts it"
             )
         )
 

@@ -28,11 +28,13 @@ def status(
     name: LabName = None,
     orphans: Annotated[
         bool,
-        typer.Option("--orphans", help="What crashed labs have left, and how to remove it."),
+        typer.Option(
+            "--orphans", help="List the remains of crashed labs, and the commands that remove them."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the labs that are up; with a name, each of its nodes."""
+    """Show the labs that are up, or the nodes of one lab."""
     with Terminal(as_json) as terminal:
         if name and orphans:
             raise InputError("orphans belong to no lab", "`testbed status --orphans` lists all")

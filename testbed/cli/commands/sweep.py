@@ -66,12 +66,12 @@ class Sweeping:
         """
         folder, emit = self._folder, self._terminal.emit
         self._terminal.if_interrupted = (
-            "interrupted; the same command goes on where it was: what is done stays"
+            "interrupted; the same command continues the sweep, and finished cells are kept"
         )
         folder.clear_unfinished(self._cells)
         done = folder.done(self._cells)
         left = {cell.number: cell for cell in self._cells if cell.number not in done}
-        before = f"; {len(done)} were done before" if done else ""
+        before = f"; {len(done)} were finished before" if done else ""
         emit(Note(f"{len(self._cells)} cells, {jobs} at a time, in {folder.path}{before}"))
         if not left:
             return
@@ -159,7 +159,7 @@ class Sweeping:
         if not new:
             return found, wrong
         self._terminal.if_interrupted = (
-            "interrupted; all cells are run, and the same command measures those that are left"
+            "interrupted; all cells have run, and the same command analyzes the remaining ones"
         )
         emit(StageStarted(MEASURING, len(new)))
         whole = stages(emit)
@@ -305,17 +305,23 @@ Axes = Annotated[
         "--set",
         metavar="PATH=VALUES",
         envvar="TESTBED_SET",
-        help="Values that a path of the file takes: a list (delivery.method=fifo,dmpq-pc, "
+        help="Values for a path in the file: a list (delivery.method=fifo,dmpq-pc, "
         "scenario.settle=5,10,20s), a range of five values "
-        "(links.profiles.mvno.up.rate=4..20kB/s) or with its step (4..20:4kB/s). Several times: all combinations.",
+        "(links.profiles.mvno.up.rate=4..20kB/s) or with its step (4..20:4kB/s). "
+        "Repeatable; the sweep runs all combinations.",
     ),
 ]
 Trials = Annotated[
-    int, typer.Option("--trials", min=1, max=1_000, help="Runs of each combination, by seed.")
+    int,
+    typer.Option(
+        "--trials", min=1, max=1_000, help="Runs of each combination, each with its own seed."
+    ),
 ]
 FirstSeed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, max=2**62, help="Of the first trial, instead of the file's."),
+    typer.Option(
+        "--seed", min=0, max=2**62, help="Seed of the first trial. Default: the seed of the file."
+    ),
 ]
 Backend = Annotated[
     str,
@@ -328,7 +334,8 @@ Jobs = Annotated[
         "-j",
         min=1,
         max=256,
-        help="Cells at a time; simulated: one a core; real links: one, as labs share the machine.",
+        help="Number of cells that run at a time. Default: one per core if simulated; one with real links, "
+        "because labs share the machine.",
     ),
 ]
 Target = Annotated[
@@ -336,10 +343,10 @@ Target = Annotated[
     typer.Option(
         "--to",
         metavar="FOLDER",
-        help="Where everything goes; without it a folder in sweeps/. The same sweep in the same folder goes on.",
+        help="Folder of the sweep. Default: a new folder in sweeps/. The same sweep in the same folder continues.",
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the cells.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the cells; run nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -362,7 +369,7 @@ def sweep(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a file with all combinations of some values, each several times with other seeds; one report on all.
+    """Run a topology file with all combinations of some values, several trials each, and write one report.
 
     Cells that are done are not done again: after an interrupt, the same command goes on. A cell that fails is
     recorded, and the others go on; the exit code is 1 then.
@@ -480,7 +487,7 @@ def _show_cells(
         }
     )
     left = (
-        "how long a cell takes is known when the first one is done"
+        "the duration is estimated after the first cell"
         if estimate is None
         else f"the others take at least {DURATION.write(round(estimate, 1))}, and then the analysis"
     )

@@ -37,16 +37,16 @@ def up(
     overrides: Overrides = None,
     backend: BackendName = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be done.")
+        bool, typer.Option("--dry-run", help="Only show the steps; change nothing.")
     ] = False,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
+    """Start a lab, or change a running lab to match its file. The command returns when all nodes are connected."""
     with Terminal(as_json, strict) as terminal:
-        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        terminal.if_interrupted = "interrupted; this command removed what it had created"
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         thorough_s = calibrate_seconds if calibrate else None
         if dry_run:

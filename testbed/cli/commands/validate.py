@@ -27,7 +27,7 @@ def validate(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check topology files and scenarios; all problems at once, with line and column, and likely mistakes."""
+    """Check topology files and scenarios. Report all errors and likely mistakes with line and column."""
     with Terminal(as_json, strict) as terminal:
         problems: list[dict[str, Any]] = []
         warnings: list[dict[str, Any]] = []

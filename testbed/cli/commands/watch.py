@@ -26,13 +26,13 @@ OVERDUE_S = 30.0
 Every = Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two updates.")]
 Overdue = Annotated[
     float,
-    typer.Option(min=0.1, help="Seconds after which a message that has not come is overdue."),
+    typer.Option(min=0.1, help="Seconds after which a message that has not arrived is overdue."),
 ]
-Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
+Once = Annotated[bool, typer.Option("--once", help="Show the values once and exit.")]
 AsLines = Annotated[
     bool,
     typer.Option(
-        "--json", envvar="TESTBED_JSON", help="One JSON document a line, for each update."
+        "--json", envvar="TESTBED_JSON", help="Print one JSON document per line for each update."
     ),
 ]
 
@@ -48,12 +48,12 @@ def watch(
     once: Once = False,
     as_json: AsLines = False,
 ) -> None:
-    """Show delay and loss by level while a run goes on, from its captures and logs as they grow.
+    """Show delay and loss by level during a run, from its captures and logs.
 
     Ends with the run (exit code 0) or with Ctrl-C (130); the run goes on then.
     """
     with Terminal(as_json) as terminal:
-        terminal.if_interrupted = "watching was interrupted; the run goes on"
+        terminal.if_interrupted = "interrupted; the run continues"
         place = find_run(run)
         watched = _open(place)
         with terminal.screen() as show:
@@ -72,7 +72,9 @@ def watch(
                     break
                 time.sleep(max(0.0, began + every - time.monotonic()))
         if not running and not once:
-            terminal.emit(Note(f"run {place.run} is over: `testbed analyze` measures all of it"))
+            terminal.emit(
+                Note(f"run {place.run} has ended: `testbed analyze` computes all metrics")
+            )
 
 
 def _open(place: RunPlace) -> "WatchedRun":
@@ -80,7 +82,7 @@ def _open(place: RunPlace) -> "WatchedRun":
 
     if place.trace.is_dir():
         raise InputError(
-            f"run {place.run} was simulated: it had no time that could be watched",
+            f"run {place.run} was simulated in virtual time and cannot be watched",
             "`testbed analyze` measures it",
         )
     read_manifest(place)  # raises if it is invalid

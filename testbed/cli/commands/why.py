@@ -48,7 +48,10 @@ Level = Annotated[
     int | None, typer.Option("--level", min=1, max=5, help="Only messages of this level.")
 ]
 Slowest = Annotated[
-    int, typer.Option("--slowest", min=1, max=1000, help="Without a message: so many deliveries.")
+    int,
+    typer.Option(
+        "--slowest", min=1, max=1000, help="Without a message: the number of deliveries to list."
+    ),
 ]
 
 
@@ -68,18 +71,18 @@ def why(
     slowest: Slowest = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Say why a message was late or lost: its hops, what each link carried before it, faults and link changes near it.
+    """Explain why a message was late or lost: its hops, what each link carried before, faults and link changes near it.
 
-    Without a message: the slowest deliveries of the run and the cause of each, the highest level first. Analyses the
-    run first if that was not done yet.
+    Without a message, the command lists the slowest deliveries of the run and their causes, the highest level first.
+    It analyzes the run first if it has not been analyzed.
     """
     with Terminal(as_json) as terminal:
         if name is not None and message is None and _is_message(name):
             name, message = None, name
         if message is not None and not MESSAGE.fullmatch(message):
             raise InputError(
-                f"{message!r} is no id of a message",
-                "it has 16 hexadecimal digits, as `testbed why RUN` shows it",
+                f"{message!r} is not a message id",
+                "a message id has 16 hexadecimal digits; `testbed why RUN` shows ids",
             )
         place = find_run(name)
         run, deliveries = _measured(place, terminal)
@@ -152,7 +155,7 @@ def _show_message(
     )
     if others := [str(row["receiver"]) for row in chosen[1:]]:
         worst = "lost" if explained.lost else "the slowest"
-        terminal.emit(Note(f"this delivery is {worst}; --receiver for another: {few(others)}"))
+        terminal.emit(Note(f"this delivery is {worst}; --receiver selects another: {few(others)}"))
 
 
 def _other_run(run: "Run") -> str:
@@ -216,7 +219,7 @@ def _show_slowest(
     if found:
         terminal.show(_table([row_of(one, run.start_ns) for one in found], run.name))
     else:
-        terminal.show("no delivery was made")
+        terminal.show("the run has no deliveries")
     return documents
 
 
@@ -236,19 +239,19 @@ def _show_next(
     if (lost := _lost(deliveries, receiver, level))["count"]:
         were = "delivery was" if lost["count"] == 1 else "deliveries were"
         to = f" --receiver {lost['receiver']}"
-        terminal.show(f"{lost['count']} {were} lost, as this one: {command} {lost['id']}{to}")
+        terminal.show(f"{lost['count']} {were} lost; one of them: {command} {lost['id']}{to}")
 
 
 def _check_known(deliveries: "pa.Table", receiver: str | None, level: int | None) -> None:
     """InputError if the run has no such receiver or level."""
     receivers = sorted(set(deliveries["receiver"].to_pylist())) if receiver is not None else []
     if receiver is not None and receiver not in receivers:
-        hint = did_you_mean(receiver, receivers) if receivers else "nothing was to be delivered"
+        hint = did_you_mean(receiver, receivers) if receivers else "the run expected no deliveries"
         raise InputError(f"no message was for {receiver!r}", hint)
     levels = sorted(set(deliveries["priority"].to_pylist()), reverse=True)
     if level is not None and level not in levels:
         raise InputError(
-            f"no message of level {level} was to be delivered",
+            f"the run expected no delivery of level {level}",
             f"levels of this run: {', '.join(map(str, levels))}" if levels else "",
         )
 

@@ -43,9 +43,9 @@ class Reproduction:
 
 
 MEANING = {
-    "backend": "says where nodes run",
-    "master": "says where cells are computed",
-    "trials": "says how often each cell is computed",
+    "backend": "selects where nodes run",
+    "master": "selects where cells are computed",
+    "trials": "sets the number of trials of each cell",
 }
 
 
@@ -54,13 +54,13 @@ def refuse_strange_options(paper: Reproduction, asked: Asked, again: bool) -> No
     for option in asked.given():
         if again:
             raise InputError(
-                f"--{option} {MEANING[option]}; with --from nothing is run", f"leave --{option} out"
+                f"--{option} {MEANING[option]}; --from runs no experiment", f"leave --{option} out"
             )
         if option not in paper.options:
             known = ", ".join(f"--{name}" for name in paper.options)
             raise InputError(
-                f"--{option} {MEANING[option]}; {paper.name} has no such thing",
-                f"{paper.name} knows --quick, {known}",
+                f"--{option} {MEANING[option]}; {paper.name} does not have this option",
+                f"options of {paper.name}: --quick, {known}",
             )
 
 

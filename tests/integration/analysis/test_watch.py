@@ -67,7 +67,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
 
     out, err = watching.communicate(timeout=120)
     assert watching.returncode == 0
-    assert "is over" in err
+    assert "has ended" in err
     looks = [json.loads(line) for line in out.splitlines()]
     assert [look["running"] for look in looks] == [True] * (len(looks) - 1) + [False]
     seen = [look["levels"]["5"]["delivered"] for look in looks if look["levels"]]

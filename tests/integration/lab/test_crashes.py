@@ -191,7 +191,7 @@ def test_an_up_that_is_interrupted_leaves_nothing(victim: Victim, step: str, wat
     first.send_signal(signal.SIGINT)
     _, stderr = first.communicate(timeout=120)
     assert first.returncode == 130, stderr
-    assert "what this command had made was taken back" in stderr
+    assert "this command removed what it had created" in stderr
     assert watch.leftovers() == []
     assert victim.runs() == []
     if victim.backend == "docker":

@@ -83,7 +83,7 @@ def test_doctor_changes_nothing_without_a_terminal_to_ask_the_user(
     assert done.returncode == 2
     assert "what will be done" in done.stdout
     assert "testbed down --orphans" in done.stdout.replace("\n", "")
-    assert "--yes does it without asking" in done.stderr
+    assert "--yes repairs without asking" in done.stderr
     assert not (places / "called").exists() or "apt-get" not in (places / "called").read_text()
 
 

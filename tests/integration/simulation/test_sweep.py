@@ -103,7 +103,7 @@ def test_expectations_are_counted_by_trials(swept):
 
 def test_a_repeated_sweep_runs_no_cell_twice(swept):
     _, document, again, stderr = swept
-    assert "8 were done before" in stderr
+    assert "8 were finished before" in stderr
     assert again["points"] == document["points"]
 
 

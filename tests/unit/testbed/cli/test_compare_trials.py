@@ -204,7 +204,7 @@ def test_a_run_may_belong_to_one_side_only(tmp_path: Path) -> None:
     other = write_run(tmp_path / "b", [1.0], 1)
     code, document = compare(f"{one},{other}", other)
     assert code == 2
-    assert "named already" in document["error"]["message"]
+    assert "already named" in document["error"]["message"]
 
 
 def test_people_see_the_intervals_and_the_verdict(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_terminal_says_how_to_write_the_report(written, file, run, monkeypat
     monkeypatch.setenv("COLUMNS", "200")
     done = CliRunner().invoke(app, [*commands(file, run)[number], "--no-report"])
     assert done.exit_code == 0, done.output
-    assert "no report: `testbed report valley" in done.stdout
+    assert "no report was written: `testbed report valley" in done.stdout
     assert written == []
 
 
@@ -120,5 +120,5 @@ def test_many_runs_are_measured_without_their_reports(written, file, run, monkey
     done = CliRunner().invoke(app, ["analyze", run.run, other.run, "--no-report"])
     assert done.exit_code == 0, done.output
     assert [row["report"] for row in shown[0]["runs"]] == [None, None]
-    assert "no reports: `testbed report RUN` writes that of a run" in done.stdout
+    assert "no reports were written: `testbed report RUN` writes the report of a run" in done.stdout
     assert written == []

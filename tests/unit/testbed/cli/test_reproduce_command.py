@@ -32,22 +32,22 @@ def test_a_paper_is_found_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (Asked(master="spark://one:7077"), "--master says where cells are computed"),
-        (Asked(trials=3), "--trials says how often each cell is computed"),
+        (Asked(master="spark://one:7077"), "--master selects where cells are computed"),
+        (Asked(trials=3), "--trials sets the number of trials of each cell"),
     ],
 )
 def test_an_option_of_another_paper_is_refused(asked: Asked, message: str) -> None:
     with pytest.raises(InputError) as caught:
         refuse_strange_options(known("backend"), asked, again=False)
     assert caught.value.message.startswith(message)
-    assert "made-up has no such thing" in caught.value.message
-    assert caught.value.hint == "made-up knows --quick, --backend"
+    assert "made-up does not have this option" in caught.value.message
+    assert caught.value.hint == "options of made-up: --quick, --backend"
 
 
 def test_own_options_are_taken_but_not_where_nothing_is_run() -> None:
     asked = Asked(quick=True, backend="docker")
     refuse_strange_options(known("backend"), asked, again=False)
-    with pytest.raises(InputError, match="with --from nothing is run"):
+    with pytest.raises(InputError, match="--from runs no experiment"):
         refuse_strange_options(known("backend"), asked, again=True)
 
 

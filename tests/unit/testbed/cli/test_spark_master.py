@@ -25,7 +25,7 @@ def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("yarn", "is none that work can be sent to"),
+        ("yarn", "is not a Spark master"),
         ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1"),
         ("spark://127.0.0.1", "HOST:PORT is missing"),
         ("spark://127.0.0.1:nine", "no Spark master answers"),

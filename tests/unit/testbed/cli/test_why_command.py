@@ -41,7 +41,7 @@ def test_a_message_is_explained_in_lines(run, arguments):
 
 def test_another_receiver_of_a_message_is_named_and_can_be_chosen(run):
     done = invoke(ALERT)
-    assert "--receiver for another: office" in done.stderr
+    assert "--receiver selects another: office" in done.stderr
     assert invoke(ALERT, "--receiver", "office").stdout.startswith(f"{ALERT} to office: 84.0 ms")
 
 
@@ -79,9 +79,9 @@ def test_a_lost_delivery_is_named_with_the_command_that_explains_it(places):
     run.act(900, "cut", "gauge")
     run.write(places / "c" / RUN)
     text = invoke(RUN).stdout
-    assert "no delivery was made" in text
+    assert "the run has no deliveries" in text
     command = f"testbed why {RUN} --message {ALERT} --receiver office"
-    assert f"2 deliveries were lost, as this one: {command}" in text
+    assert f"2 deliveries were lost; one of them: {command}" in text
     lines = invoke(*command.split()[2:]).stdout.splitlines()
     assert lines[2] == "It did not arrive: never sent; near it: link cut (gauge, from 0.9 s on)."
     (delivery,) = document(ALERT)["deliveries"]
@@ -101,11 +101,11 @@ def test_a_run_that_was_not_analysed_is_analysed_first(run, monkeypatch):
     ("arguments", "message", "hint"),
     [
         (("nowhere",), "no run 'nowhere'", "there is"),
-        ((RUN, "--message", "12"), "'12' is no id of a message", "16 hexadecimal digits"),
+        ((RUN, "--message", "12"), "'12' is not a message id", "16 hexadecimal digits"),
         (("f" * 16,), f"no delivery of message {'f' * 16}", "`testbed why valley-"),
         ((ALERT, "--receiver", "sirn"), f"message {ALERT} was not for sirn", "siren, office"),
         ((ALERT, "--level", "3"), f"message {ALERT} has level 5, not 3", "leave out --level"),
-        ((RUN, "--level", "3"), "no message of level 3", "levels of this run: 5"),
+        ((RUN, "--level", "3"), "the run expected no delivery of level 3", "levels of this run: 5"),
         ((RUN, "--receiver", "sirn"), "no message was for 'sirn'", "did you mean 'siren'?"),
     ],
 )

@@ -110,7 +110,7 @@ def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--overlay", "sg-tbps"), "demo has no two brokers between which an overlay sg-tbps"),
+        (("--overlay", "sg-tbps"), "demo has fewer than two brokers, and an overlay sg-tbps"),
         (("--topic", "alerts"), "--topic belongs to an overlay, and demo has none"),
         (("--priority", "3"), "--priority belongs to an overlay, and demo has none"),
         (("-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
