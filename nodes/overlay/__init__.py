@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 from nodes.overlay.base import Overlay, OverlayFactory, Station
+from nodes.plugins import OVERLAYS, Registry
 
 BETWEEN_BROKERS = (
     "sg-tbps",
@@ -39,7 +40,8 @@ def _broker(method: str) -> OverlayFactory:
     return make
 
 
-METHODS: dict[str, OverlayFactory] = {
-    "star": _star,
-    **{method: _broker(method) for method in BETWEEN_BROKERS},
-}
+METHODS: Registry[OverlayFactory] = Registry(
+    OVERLAYS,
+    {"star": _star, **{method: _broker(method) for method in BETWEEN_BROKERS}},
+    lambda plugin: _broker(plugin.name),
+)

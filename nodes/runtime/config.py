@@ -1,7 +1,7 @@
 """node.json: the configuration that the orchestrator writes for a node, and its checks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -118,8 +118,8 @@ def parse(data: Any) -> NodeConfig:
         control=whole.text("control"),
         log=whole.text("log"),
         seed=whole.number("seed", -(2**63), 2**64 - 1),
-        overlay=_method(whole, "overlay", tuple(overlay.METHODS)),
-        delivery=_method(whole, "delivery", tuple(delivery.METHODS)),
+        overlay=_method(whole, "overlay", overlay.METHODS),
+        delivery=_method(whole, "delivery", delivery.METHODS),
         deliveries=_deliveries(whole),
         listen=None if whole.value("listen") is None else _endpoint(whole.object("listen")),
         brokers=tuple(_broker(place) for place in whole.objects("brokers")),
@@ -205,7 +205,7 @@ def _broker(data: _Object) -> BrokerAddress:
     return BrokerAddress(data.text("name"), number, _endpoint(data))
 
 
-def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:
+def _method(whole: _Object, name: str, known: Collection[str]) -> Method:
     data = whole.object(name)
     method = data.text("method")
     if method not in known:
@@ -215,10 +215,7 @@ def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:
 
 def _deliveries(whole: _Object) -> dict[str, Method]:
     of_peers = whole.object("deliveries")
-    return {
-        peer: _method(of_peers, peer, tuple(delivery.METHODS))
-        for peer in whole.mapping("deliveries")
-    }
+    return {peer: _method(of_peers, peer, delivery.METHODS) for peer in whole.mapping("deliveries")}
 
 
 def _topics(values: list[str]) -> tuple[str, ...]:

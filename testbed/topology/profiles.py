@@ -4,9 +4,12 @@ Rates are nominal, delays one way. Radio links hide most losses by retransmissio
 links with a policer, or with uncoordinated access to the radio channel, lose packets here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nodes.plugins import Plugin, PluginError, Registry
 from testbed.topology.model import Profile, Shape
+
+GROUP = "testbed.profiles"
 
 _KBIT = 1_000.0
 _MBIT = 1_000_000.0
@@ -131,4 +134,23 @@ _ROWS: tuple[BuiltIn, ...] = (
 )
 
 BUILT_IN: dict[str, BuiltIn] = {row.profile.name: row for row in _ROWS}
-PROFILES: dict[str, Profile] = {name: row.profile for name, row in BUILT_IN.items()}
+
+
+def _row(plugin: Plugin) -> BuiltIn:
+    """The profile that another package brings, under the name that it declares."""
+    row = plugin.load()
+    if not isinstance(row, BuiltIn):
+        raise PluginError(
+            f"package {plugin.package} brings {plugin.value!r} as the link profile {plugin.name!r}, "
+            f"which is no {BuiltIn.__name__}"
+        )
+    return replace(row, profile=replace(row.profile, name=plugin.name))
+
+
+# With those of other packages (docs/dev/add-a-link-profile.md).
+ROWS: Registry[BuiltIn] = Registry(GROUP, BUILT_IN, _row)
+PROFILES: Registry[Profile] = Registry(
+    GROUP,
+    {name: row.profile for name, row in BUILT_IN.items()},
+    lambda plugin: _row(plugin).profile,
+)

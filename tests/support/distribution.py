@@ -93,6 +93,7 @@ LONG = frozenset(
         "overlay/test_overlay_survives.py",
         "boards/test_playbooks.py",
         "boards/test_playbooks_arm.py",
+        "lab/test_plugins.py",
         "lab/test_readme.py",
         "lab/test_replay.py",
         "papers/test_reproduce.py",

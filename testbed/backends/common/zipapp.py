@@ -1,9 +1,9 @@
 """nodes.pyz: everything a node needs in one file, for any Python from 3.11 on.
 
-Holds `nodes`, the pure Python of `websockets` (without its C accelerator, which would tie the file to one processor)
-and that library's licence. Next to each source stands its byte code for the Python that built the file: a node then
-starts in half the time and with 2 MiB less. Another version of Python ignores it and compiles the source.
-The same sources always give the same bytes.
+Holds `nodes`, the pure Python of `websockets` (without its C accelerator, which would tie the file to one processor),
+that library's licence, and the packages whose delivery and overlay methods a node may need (`nodes.plugins`). Next to
+each source stands its byte code for the Python that built the file: a node then starts in half the time and with 2 MiB
+less. Another version of Python ignores it and compiles the source. The same sources always give the same bytes.
 """
 
 import importlib.util
@@ -16,6 +16,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import nodes
+from nodes.plugins import DELIVERIES, LIST, OVERLAYS, Plugin, declared
 
 SHEBANG = b"#!/usr/bin/env python3\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
@@ -79,6 +80,32 @@ def _sources() -> Iterator[tuple[str, bytes]]:
             name = path.relative_to(root.parent).as_posix()
             if not name.startswith(LEFT_OUT):
                 yield name, path.read_bytes()
+    yield from _sources_of_plugins({group: declared(group) for group in (DELIVERIES, OVERLAYS)})
+
+
+def _sources_of_plugins(methods: dict[str, tuple[Plugin, ...]]) -> Iterator[tuple[str, bytes]]:
+    """The modules of other packages' methods, and the list by which a node finds them."""
+    rows = {group: [tuple(plugin) for plugin in found] for group, found in methods.items() if found}
+    if not rows:
+        return
+    yield f"{LIST}.py", f'"""Methods of other packages."""\n\nMETHODS = {rows!r}\n'.encode()
+    for top in sorted(
+        {plugin.value.split(":")[0].split(".")[0] for found in methods.values() for plugin in found}
+    ):
+        yield from _sources_of_module(top)
+
+
+def _sources_of_module(top: str) -> Iterator[tuple[str, bytes]]:
+    """A module of one file, or all modules of a package."""
+    found = importlib.util.find_spec(top)
+    if found is None or found.origin is None:  # `testbed plugins` reports it
+        return
+    path = Path(found.origin)
+    if found.submodule_search_locations is None:
+        yield path.name, path.read_bytes()
+        return
+    for source in path.parent.rglob("*.py"):
+        yield source.relative_to(path.parent.parent).as_posix(), source.read_bytes()
 
 
 def folder_of(library: str) -> Path:

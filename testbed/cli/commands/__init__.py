@@ -130,7 +130,12 @@ COMMANDS = {
         "Draw a topology, or an overlay of brokers with the path of one publication, formed in virtual time.",
     ),
     "profiles": Listed(
-        "profiles", "List the built-in link profiles and the sources of their numbers."
+        "profiles",
+        "List the link profiles, built in or of other packages, and the sources of their numbers.",
+    ),
+    "plugins": Listed(
+        "plugins",
+        "List delivery methods, overlay methods and link profiles that other installed packages bring.",
     ),
     "doctor": Listed(
         "doctor",

@@ -1,4 +1,4 @@
-"""The command that lists the built-in link profiles."""
+"""The command that lists the link profiles."""
 
 from dataclasses import asdict
 
@@ -9,7 +9,7 @@ from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.links.model import queue_bytes
 from testbed.topology.model import Shape
-from testbed.topology.profiles import BUILT_IN, BuiltIn
+from testbed.topology.profiles import ROWS, BuiltIn
 from testbed.topology.units import DURATION, RATE, SHARE, SIZE
 
 COLUMNS = ("profile", "up", "down", "delay, one way", "loss", "queue", "MTU")
@@ -20,21 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def profiles(as_json: AsJson = False) -> None:
-    """List the built-in link profiles and the sources of their numbers."""
+    """List the link profiles, built in or of other packages, and the sources of their numbers."""
     with Terminal(as_json) as terminal:
         terminal.document(
-            {
-                "profiles": [
-                    {**asdict(row.profile), "source": row.source} for row in BUILT_IN.values()
-                ]
-            }
+            {"profiles": [{**asdict(row.profile), "source": row.source} for row in ROWS.values()]}
         )
-        terminal.show(_table(), *(f"{name}: {row.source}" for name, row in BUILT_IN.items()))
+        terminal.show(_table(), *(f"{name}: {row.source}" for name, row in ROWS.items()))
 
 
 def _table() -> Table:
-    table = Table(*COLUMNS, title="built-in link profiles")
-    for row in BUILT_IN.values():
+    table = Table(*COLUMNS, title="link profiles")
+    for row in ROWS.values():
         table.add_row(*cells(row))
     return table
 

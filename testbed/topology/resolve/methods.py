@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodes.delivery import METHODS as DELIVERY_METHODS
-from nodes.delivery.base import Delivery
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from nodes.overlay.base import Station
 from nodes.parameters import ParameterError
@@ -31,21 +30,24 @@ def check_methods(
     dimensions = len(space.dimensions) if space else 0
     station = Station("broker", 1, dimensions=dimensions)
     if checking.shaped.sound("overlay"):
-        make_overlay = OVERLAY_METHODS[file.overlay.method]
         _try(
             checking,
             ("overlay",),
             file.overlay.parameters,
-            lambda given: make_overlay(station, given, random.Random(0)),
+            lambda given: OVERLAY_METHODS[file.overlay.method](station, given, random.Random(0)),
         )
     largest = bytes(_largest_message(nodes, scenario, dimensions))
     for path, chosen in places(checking):
-        if _try(checking, path, chosen.parameters, _both_ends(DELIVERY_METHODS[chosen.method])):
+        if _try(checking, path, chosen.parameters, _both_ends(chosen.method)):
             _check_queue_capacity(checking, path, chosen, largest)
 
 
-def _both_ends(method: Delivery) -> _Make:
-    return lambda given: (method.scheduler(given), method.assembler(given), method.needs(given))
+def _both_ends(name: str) -> _Make:
+    def make(given: Mapping[str, Any]) -> object:
+        method = DELIVERY_METHODS[name]
+        return method.scheduler(given), method.assembler(given), method.needs(given)
+
+    return make
 
 
 def _try(checking: Checking, section: Path, parameters: Mapping[str, Any], make: _Make) -> bool:
