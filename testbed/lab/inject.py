@@ -44,7 +44,7 @@ def inject(
     refuse_dead_lab(record)
     place, wanted = topology.place(node, values or {}), sorted(topology.subscriptions)
     if topic not in wanted:
-        emit(Warned(f"nobody subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))
+        emit(Warned(f"no node subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))
     elif not topology.receivers(topic, priority, place):
         emit(Warned(f"nobody wants {topic!r} of level {priority} from where {node} is"))
     question = {

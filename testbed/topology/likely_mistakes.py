@@ -28,12 +28,12 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
     empty = _empty_areas(topology, published)
     found = len(unsubscribed) + len(unpublished) + len(empty)
     sentences = [
-        f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
+        f"no node subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
         f"{_instead(topic, subscribers, 'subscribed topics')}"
         for topic, names in list(unsubscribed.items())[:MOST_SHOWN]
     ]
     sentences += [
-        f"nobody publishes {quoted(topic)}, to which {_several(subscribers[topic])} "
+        f"no node publishes {quoted(topic)}, to which {_several(subscribers[topic])} "
         f"subscribe{'s' if len(subscribers[topic]) == 1 else ''}"
         f"{_instead(topic, published, 'published topics')}"
         for topic in unpublished[: MOST_SHOWN - len(sentences)]
@@ -82,9 +82,8 @@ def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[st
             place = topology.place(name, values)
             published_values.setdefault(topic, set()).add((event.priority, place))
     return [
-        f"of {quoted(interest.topic)} nothing is published that {_several(names)} "
-        f"want{'s' if len(names) == 1 else ''}: from {'its area' if interest.box else 'anywhere'}, "
-        f"of level {interest.min_priority} or above"
+        f"no publication of {quoted(interest.topic)} matches the subscription of {_several(names)}: "
+        f"from {'its area' if interest.box else 'anywhere'}, of level {interest.min_priority} or above"
         for interest, names in wanting.items()
         if not any(
             interest.accepts(level, place)
@@ -119,6 +118,6 @@ def too_few_brokers(topology: Topology) -> tuple[str, ...]:
     if method == STAR or len(topology.of_kind(NodeKind.BROKER)) != 1:
         return ()
     return (
-        f"overlay {method} is for several brokers, and there is only one; "
-        "its publications cross no overlay, and nobody takes over if it fails",
+        f"overlay {method} is for several brokers, but there is only one; "
+        "its publications do not use the overlay, and no broker replaces it if it fails",
     )

@@ -184,7 +184,7 @@ class Trigger:
         what = f"level {self.level}" + (f" of {self.topic}" if self.topic else "")
         if self.kind is TriggerKind.RECEIVED:
             times = "" if self.count == 1 else f", {self.count} times"
-            return f"{receivers or 'somebody'} has received {what}{times}"
+            return f"{receivers or 'a subscriber'} has received {what}{times}"
         where = f" at {receivers}" if receivers else ""
         return f"the delay of {what}{where} has p{self.percentile:g} above {self.above_s:g} s"
 

@@ -94,7 +94,7 @@ def _table(*rows: tuple[str, str]) -> dict[str, Decimal]:
 
 
 def _bits_or_bytes(prefix: str) -> str:
-    return f"that means bits to some and bytes to others: write N{prefix}bit/s or N{prefix}B/s"
+    return f"the unit is ambiguous (bits or bytes): write N{prefix}bit/s or N{prefix}B/s"
 
 
 RATE = Quantity(
@@ -184,7 +184,7 @@ def parse_rate(value: object) -> float:
     """Bits per second."""
     result = float(RATE.read(value))
     if result == 0:
-        raise UnitError("a rate of zero lets nothing through", "leave `rate` out for no limit")
+        raise UnitError("a rate must be greater than zero", "leave `rate` out for no limit")
     return result
 
 
@@ -230,7 +230,7 @@ def parse_speed(value: object) -> float:
     """Metres per second, above zero."""
     result = float(SPEED.read(value))
     if result == 0:
-        raise UnitError("a speed of zero never arrives", f"write it like {SPEED.example}")
+        raise UnitError("a speed must be greater than zero", f"write it like {SPEED.example}")
     return result
 
 
@@ -248,6 +248,6 @@ def parse_period(value: object) -> Fraction:
     """Seconds from one message to the next, from a number of messages per time: exact, as 3/s has no decimal period."""
     number, unit = FREQUENCY.split(value)
     if number == 0:
-        raise UnitError("a message rate of zero never publishes", "remove the event instead")
+        raise UnitError("a message rate must be greater than zero", "remove the event instead")
     period = Fraction(FREQUENCY.units[unit]) / Fraction(number)
     return max(period.limit_denominator(_FINEST), Fraction(1, _FINEST))

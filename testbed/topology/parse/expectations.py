@@ -138,10 +138,8 @@ class _Line:
         while (scope := self._peek()) and scope.text in SCOPES:
             self._at += 1
             if scope.text in names or (scope.text == "level" and levels is not None):
-                raise self._wrong(scope, f"{quoted(scope.text)} stands here twice", "leave one out")
-            named = self._word(
-                f"`{scope.text}` needs a name behind it", _SCOPE_EXAMPLES[scope.text]
-            )
+                raise self._wrong(scope, f"{quoted(scope.text)} appears twice", "leave one out")
+            named = self._word(f"`{scope.text}` needs a name after it", _SCOPE_EXAMPLES[scope.text])
             if scope.text == "level":
                 levels = self._levels(named)
             else:
@@ -158,7 +156,7 @@ class _Line:
         limit, share = self._limit(quantity, kind)
         if (extra := self._peek()) is not None:
             raise self._wrong(
-                extra, f"{quoted(extra.text)} is too much", "a line ends with its limit"
+                extra, f"{quoted(extra.text)} is unexpected", "a line ends with its limit"
             )
         return Expectation(
             quantity=quantity,
@@ -207,7 +205,7 @@ class _Line:
         known = [*KINDS, *SCOPES]
         starting = [name for name in KINDS if name.split()[0] == word.text]
         hint = f"did you mean '{starting[0]}'?" if starting else did_you_mean(word.text, known)
-        raise self._wrong(word, f"nothing is called {quoted(word.text)}", hint)
+        raise self._wrong(word, f"there is no quantity {quoted(word.text)}", hint)
 
     def _statistic(self, quantity: str) -> str:
         hint = f"write it like {quantity} p99, {quantity} mean or {quantity} max"
@@ -229,7 +227,7 @@ class _Line:
     def _limit(self, quantity: str, kind: Kind) -> tuple[float, bool]:
         """The number, and whether it is a share."""
         example = {"time": "2s", "number": "50", "count": "0 or 1%"}[kind.limit]
-        word = self._word("compared with what?", f"write a limit behind it, such as {example}")
+        word = self._word("compared with what?", f"write a limit after it, such as {example}")
         following = self._peek()
         text = word.text
         if following is not None and _NUMBER.match(text) and following.text in DURATION.units:

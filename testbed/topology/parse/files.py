@@ -35,7 +35,7 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise _whole(path, "there is no such file", _near(path)) from None
     except PermissionError:
-        raise _whole(path, "you may not read this file", f"try: chmod +r {path}") from None
+        raise _whole(path, "no permission to read this file", f"try: chmod +r {path}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise _whole(path, f"the file cannot be read: {reason}", "name a .yaml file") from None

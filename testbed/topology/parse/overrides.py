@@ -54,7 +54,7 @@ def parse_override(text: str) -> Override:
         raise InputError(f"--set: {quoted(text)} is not of the form PATH=VALUE", EXAMPLE)
     if not all(_STEP.match(step) for step in path.split(".")):
         raise InputError(
-            f"--set: {quoted(path)} is no path",
+            f"--set: {quoted(path)} is not a path",
             "join keys by dots and number items of lists from 0, as in scenario.events[0].at",
         )
     return Override(path, value)

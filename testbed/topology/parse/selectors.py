@@ -48,7 +48,7 @@ def select(selector: str, members: Members) -> str | MemberRange | None:
     found = _SELECTOR.match(selector)
     if found is None:
         raise SelectorError(
-            f"{quoted(selector)} selects nothing",
+            f"{quoted(selector)} is not a selector",
             "write a node's name, or a group with [*], [0] or [1..3]",
         )
     group, every, first_text, last_text = found.groups()
@@ -63,7 +63,9 @@ def select(selector: str, members: Members) -> str | MemberRange | None:
     first = 0 if every else int(first_text)
     last = first if last_text is None else int(last_text)
     if first > last:
-        raise SelectorError(f"{quoted(selector)} runs backwards", f"write {group}[{last}..{first}]")
+        raise SelectorError(
+            f"{quoted(selector)}: the range is reversed", f"write {group}[{last}..{first}]"
+        )
     if count is None:
         return None
     if last >= count:

@@ -78,7 +78,7 @@ class _Builder:
             self._stop(
                 place,
                 "anchors (&name) are not allowed",
-                "use `defaults`, a group or a link profile to say something once",
+                "use `defaults`, a group or a link profile for repeated values",
             )
         if (tag := getattr(event, "tag", None)) is not None:
             self._stop(place, f"tags are not allowed: {quoted(tag)}", "remove the tag")

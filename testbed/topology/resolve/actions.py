@@ -62,15 +62,15 @@ class Sides:
         self, path: Path, node: Node, side: int, side_of: dict[str, int], behind: dict[str, Node]
     ) -> None:
         if side_of.setdefault(node.name, side) != side:
-            hint = "let each be on one side"
+            hint = "put each node on one side only"
             self._checking.value(path, f"{node.name} is on two sides", hint)
         for router in routers_of(node, self._by_name):
             other = behind.setdefault(router.name, node)
             if side_of[other.name] != side:
                 self._checking.value(
                     path,
-                    f"{node.name} and {other.name} meet in their router {router.name}, where nothing keeps them apart",
-                    "put those behind one router on one side",
+                    f"{node.name} and {other.name} share router {router.name}, which a partition cannot divide",
+                    "put all nodes behind a router on the same side",
                 )
                 return
 
@@ -197,12 +197,12 @@ class Actions:
 
     def _check_length(self, path: Path, kind: ActionKind, event: RawEvent) -> None:
         if kind in _REPEATING and event.every is not None:
-            hint = "`for` or `until` says how long it goes on"
-            self._checking.key((*path, "every"), f"`{kind}` repeats by itself", hint)
+            hint = "`for` or `until` sets its duration"
+            self._checking.key((*path, "every"), f"`{kind}` already repeats", hint)
         ends = [key for key, given in (("for", event.length), ("until", event.until)) if given]
         if kind in _INSTANT and event.every is None:
             for key in ends:
-                message = f"`{kind}` is over at once: `{key}` means nothing here"
+                message = f"`{kind}` has no duration: `{key}` has no effect"
                 self._checking.key((*path, key), message, "remove it, or add `every: 10s`")
 
     def _check_times(
@@ -223,7 +223,9 @@ class Actions:
     def _flap(self, path: Path, raw: RawFlap) -> Details:
         for key in ("down", "up"):
             if self._checking.shaped.sound(*path, key) and not nanoseconds(getattr(raw, key)):
-                self._checking.value((*path, key), "no time at all", "write it like 2s")
+                self._checking.value(
+                    (*path, key), "the duration must be greater than zero", "write it like 2s"
+                )
         return (("down_s", raw.down), ("up_s", raw.up))
 
     def _churn(self, path: Path, raw: RawChurn) -> Details:
@@ -259,7 +261,7 @@ class Actions:
         values = tuple((_SHAPE[key], value) for key, value in given.items() if value is not None)
         if raw.profile is None and not values and self._checking.shaped.sound(*path):
             hint = "add `rate`, `delay`, `jitter`, `loss`, `queue` or `profile`"
-            self._checking.key(path, "nothing changes here", hint)
+            self._checking.key(path, "the event changes nothing", hint)
         directions = ("up", "down") if raw.direction == "both" else (raw.direction,)
         return (("profile", raw.profile), ("values", values), ("directions", directions))
 
@@ -282,13 +284,13 @@ def _length(kind: ActionKind, when: Timing, duration_s: float) -> float | None:
 def _refuse_router(node: Node) -> tuple[str, str] | None:
     if node.kind is not NodeKind.ROUTER:
         return None
-    return f"{node.name} is a router, which only passes on", "name the nodes behind it"
+    return f"{node.name} is a router, which only forwards packets", "name the nodes behind it"
 
 
 def _refuse_foreign_process(node: Node) -> tuple[str, str] | None:
     if node.ours:
         return None
     return (
-        f"{node.name} is {with_article(node.kind)}; only brokers, sensors and subscribers fail so",
+        f"{node.name} is {with_article(node.kind)}; only brokers, sensors and subscribers can crash, stop or start",
         "`cut` its link instead",
     )

@@ -72,9 +72,9 @@ def _with_length(checking: Checking, path: Path, raw: RawPublish, when: Timing) 
 
 def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
     if raw.period is not None and raw.rate is not None:
-        checking.key((*path, "rate"), "`period` and `rate` say the same thing twice", "keep one")
+        checking.key((*path, "rate"), "`period` and `rate` exclude each other", "keep one")
     if raw.period == 0:
-        checking.value((*path, "period"), "a period of zero never ends", "write it like 1s")
+        checking.value((*path, "period"), "a period must be greater than zero", "write it like 1s")
     if raw.period is None and raw.rate is None and checking.shaped.sound(*path):
         given = (("for", raw.length), ("count", raw.count), ("arrivals", raw.arrivals))
         for key in (key for key, value in given if value is not None):
@@ -102,7 +102,7 @@ def _check_times(
     most_spread = end - begin if length is None else length
     if length == 0:
         hint = "write it like 10s, or remove the event"
-        checking.value((*inner, "for"), "an event of no length publishes nothing", hint)
+        checking.value((*inner, "for"), "an event with a duration of zero publishes nothing", hint)
     elif length is not None and begin + length > end:
         until = begin + length
         message = f"the event goes on until {written(until)}, but {ends(end, until)}"
@@ -181,7 +181,7 @@ def _has_one_kind(checking: Checking, path: Path, event: RawEvent) -> bool:
     if len(written) == 1:
         return True
     if not written and checking.shaped.sound(*path):
-        checking.value(path, "nothing happens here", f"add one of {', '.join(EVENT_KINDS)}")
+        checking.value(path, "the event has no action", f"add one of {', '.join(EVENT_KINDS)}")
     for name in written[1:]:
         checking.key(
             (*path, name), f"`{written[0]}` and `{name}` in one event", "make two events of them"

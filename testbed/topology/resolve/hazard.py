@@ -50,7 +50,7 @@ def read_rain(path: pathlib.Path) -> tuple[tuple[float, float], ...]:
     """Read (second from which it holds, mm/h); RainFileError if the file is not of this form."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
-            raise RainFileError(f"{path} is no file of at most {MAX_BYTES // 1024} KiB")
+            raise RainFileError(f"{path} is not a file of at most {MAX_BYTES // 1024} KiB")
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, UnicodeDecodeError) as error:
         raise RainFileError(f"{path} cannot be read: {error}") from error
@@ -155,7 +155,7 @@ def _check_places(
         origin = ("groups", node.group) if node.group else ("nodes", node.name)
         if node.at is None and checking.shaped.sound(*origin):
             why = "the storm's cell" if kind.comes_from_rain else "the earthquake"
-            message = f"{node.name} has no place, and {why} comes to places"
+            message = f"{node.name} has no place, and {why} acts on places"
             checking.key((*PATH, "nodes"), message, "give its nodes `at: [latitude, longitude]`")
             return
 
@@ -192,7 +192,7 @@ def _rain(checking: Checking, raw: RawRain) -> Rain:
         checking.key((*path, name), f"`{given[0]}` and `{name}` in one rain", "keep one of them")
     for name, length in (("period", raw.period), ("before_for", raw.before_for)):
         if length == 0:
-            checking.value((*path, name), "a time of no length", "write it like 10min")
+            checking.value((*path, name), "a time must be greater than zero", "write it like 10min")
     series = tuple((index * raw.period, rate) for index, rate in enumerate(raw.series))
     if raw.file is not None and given[:1] == ["file"]:
         try:
@@ -208,12 +208,18 @@ def _storm(checking: Checking, raw: RawRain) -> Storm | None:
         return None
     path = (*PATH, "rain", "storm")
     if storm.length == 0:
-        checking.value((*path, "for"), "a storm of no length", "write it like 30min")
+        checking.value(
+            (*path, "for"), "a storm's duration must be greater than zero", "write it like 30min"
+        )
     cell = None
     if storm.cell is not None:
         cell = Cell(storm.cell.begin, storm.cell.end, storm.cell.radius)
         if cell.radius_m == 0:
-            checking.value((*path, "cell", "radius"), "a cell of no size", "write it like 20km")
+            checking.value(
+                (*path, "cell", "radius"),
+                "a cell's radius must be greater than zero",
+                "write it like 20km",
+            )
     return Storm(storm.at, storm.length, storm.peak, StormShape(storm.shape), storm.variation, cell)
 
 
@@ -253,7 +259,7 @@ def _readings(checking: Checking, raw: RawHazard) -> Readings:
     for level, period in readings.periods.items():
         if period == 0:
             path = (*PATH, "readings", "periods", level)
-            checking.value(path, "a period of zero never ends", "write it like 10min")
+            checking.value(path, "a period must be greater than zero", "write it like 10min")
     periods = tuple(
         readings.periods.get(str(level)) or usual.periods_s[level - 1] for level in LEVELS
     )
@@ -264,7 +270,7 @@ def _alerts(checking: Checking, raw: RawHazard, sensors: tuple[Node, ...]) -> Al
     usual, alerts = Alerts(), raw.alerts
     if alerts.period == 0:
         path = (*PATH, "alerts", "period")
-        checking.value(path, "a period of zero never ends", "write it like 20s")
+        checking.value(path, "a period must be greater than zero", "write it like 20s")
     times = tuple(alerts.times.get(str(level), usual.times[level - 1]) for level in LEVELS)
     topics = _alert_topics(checking, raw, sensors)
     return Alerts(topics, alerts.size, times, alerts.period or usual.period_s)
@@ -284,7 +290,7 @@ def _alert_topics(
         if name not in known and sensors:
             checking.key(
                 (*path, name),
-                f"{quoted(name)} is no group or node of this hazard",
+                f"{quoted(name)} is not a group or node of this hazard",
                 did_you_mean(name, known),
             )
     found: dict[str, list[Node]] = {}
@@ -306,8 +312,10 @@ def _bounds(checking: Checking, raw: RawHazard, kind: HazardKind) -> tuple[float
     if raw.levels and kind is HazardKind.EARTHQUAKE:
         checking.key(path, "levels of earthquakes are those of JMA's intensity", "remove them")
     if "5" in raw.levels and kind is HazardKind.LANDSLIDE:
-        message = "a slope is at level 5 when it has failed, whatever the index"
-        checking.key((*path, "5"), message, "remove it; `slope: {collapse: ...}` says how soon")
+        message = "a slope reaches level 5 only when it fails, independent of the index"
+        checking.key(
+            (*path, "5"), message, "remove it; `slope: {collapse: ...}` sets the time of failure"
+        )
     usual = Hazard(kind, ()).bounds
     bounds = tuple(raw.levels.get(str(level), usual[level - 2]) for level in LEVELS[1:])
     for level, (lower, higher) in enumerate(pairwise(bounds), 3):
@@ -332,7 +340,7 @@ def _check_times(checking: Checking, raw: RawHazard, made: Hazard, duration_s: f
     if made.quake:
         _check_beginning(checking, ("quake",), made.quake.at_s, duration_s)
     if steps_of(made, duration_s) > MOST_STEPS:
-        message = f"more than {MOST_STEPS:,} steps of all sensors would have to be computed"
+        message = f"more than {MOST_STEPS:,} steps of the hazard model over all sensors"
         wet = made.rain is not None and made.rain.before_mm
         shorter = "the scenario or `before_for`" if wet else "the scenario"
         checking.key(PATH, message, f"lengthen `step`, or shorten {shorter}")

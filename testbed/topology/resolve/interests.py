@@ -131,7 +131,11 @@ def _interest(
     try:
         return checked(Interest(topic, box, one.min_priority))
     except WireError as error:
-        checking.value((*path, "topic"), f"too much to say of one topic: {error}", "shorten it")
+        checking.value(
+            (*path, "topic"),
+            f"the topic is too long for its control messages: {error}",
+            "shorten it",
+        )
         return None
 
 
@@ -145,7 +149,9 @@ def _only_topic(checking: Checking, path: Path) -> str | None:
         return topics[0]
     if checking.shaped.sound("scenario") and checking.shaped.sound(*path, "topic"):
         published = (
-            f"published are {listing(topics)}" if topics else "the scenario publishes nothing"
+            f"the scenario publishes {listing(topics)}"
+            if topics
+            else "the scenario publishes nothing"
         )
         checking.value(path, f"which topic? {published}", "add `topic: alerts`")
     return None
@@ -164,7 +170,7 @@ def _check_in(checking: Checking, path: Path, name: str, ends: Range) -> bool:
     known = {each: there for each, there in checking.file.space.items() if each not in AREA}
     if name in AREA:
         hint = "use `within` for an area, and `at` for the place of a node"
-        checking.key(path, f"{name} is no value of a publication", hint)
+        checking.key(path, f"{name} is not a value of a publication", hint)
     elif name not in known:
         if checking.shaped.sound("space"):
             hint = did_you_mean(name, known) or f"add `space: {{{name}: [0, 90]}}` to the file"
@@ -213,6 +219,6 @@ def _check_places(
                 reported.add(path)
                 checking.key(
                     path,
-                    f"{name} publishes {quoted(topic)}, which somebody wants by area, and has no place",
+                    f"{name} publishes {quoted(topic)}, which a subscriber selects by area, but has no place",
                     "add `at: [latitude, longitude]`",
                 )

@@ -53,7 +53,7 @@ def check_external(checking: Checking, path: tuple[str, str], raw: RawMember) ->
     if raw.packages and not raw.command and checking.shaped.sound(*path, "command"):
         checking.key(
             path,
-            f"{path[1]} runs nothing: an image made of packages has no command of its own",
+            f"{path[1]} has no command: an image made of packages does not define one",
             "add `command:`",
         )
     for inside, source in raw.files.items():
@@ -159,7 +159,9 @@ def _without_cycles(
             checking.value(where, message, "leave some of the routers between it and the core out")
         else:
             message = f"{node.name} is behind itself: {' -> '.join(path)}"
-            checking.value(where, message, "let one of these routers have its link at the core")
+            checking.value(
+                where, message, "remove `router` of one of these routers, to connect it to the core"
+            )
     return tuple(cut.get(node.name, node) for node in nodes)
 
 

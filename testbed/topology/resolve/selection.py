@@ -175,7 +175,7 @@ class Targets:
             self._checking.value(
                 (*path, "within"),
                 "none of the selected nodes is in this area",
-                "look at the corners" if placed else "say where they are: `at: [33.5, 133.5]`",
+                "check the corners" if placed else "give their coordinates: `at: [33.5, 133.5]`",
             )
         return there
 
@@ -214,7 +214,7 @@ def check_topic(checking: Checking, path: Path, template: str, nodes: tuple[Node
     if "{group}" in template:
         for node in nodes:
             if node.group is None:
-                message = f"{{group}} means nothing for {node.name}, which is in no group"
+                message = f"{{group}} is undefined for {node.name}, which is in no group"
                 checking.value(path, message, "use {node}")
                 return
     longest = max((filled(template, node.name, node.group) for node in nodes), key=len)

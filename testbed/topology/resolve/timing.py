@@ -91,11 +91,11 @@ class TriggerReader:
             message = "that is no time of the scenario"
             self._checking.value((*path, "within"), message, "from its start to its `duration`")
         if raw.quiet is not None and raw.quiet < _SHORTEST_QUIET_S:
-            hint = "brokers are asked once a second: write it like 3s"
-            self._checking.value((*path, "quiet"), "that is too short to be seen", hint)
+            hint = "testbed polls brokers once a second: write it like 3s"
+            self._checking.value((*path, "quiet"), "the time is too short", hint)
         if raw.delay is not None and raw.delay.over == 0:
             where = (*path, "delay", "over")
-            self._checking.value(where, "no time at all: nothing comes in it", "write it like 10s")
+            self._checking.value(where, "the window must be longer than zero", "write it like 10s")
 
     def _receiver_names(self, path: Path, raw: RawReceived | RawDelay) -> tuple[str, ...]:
         if not raw.nodes:
@@ -148,13 +148,17 @@ def timing(
     length = None if event.length is None else nanoseconds(event.length)
     if until is not None and not begin < until <= end:
         if until <= begin:
-            message, hint = f"that is not after {written(begin)}", "let it end after it begins"
+            message, hint = f"the end is not after {written(begin)}", "choose a later end"
         else:
-            message, hint = f"that is late: {ends(end, until)}", LONGER.format("end")
+            message, hint = f"the time is too late: {ends(end, until)}", LONGER.format("end")
         checking.value((*path, "until"), message, hint)
         return first
     if length == 0:
-        checking.value((*path, "for"), "no time at all", "write it like 10s, or remove `for`")
+        checking.value(
+            (*path, "for"),
+            "the duration must be greater than zero",
+            "write it like 10s, or remove `for`",
+        )
         return first
     if event.every is None:
         return _once(checking, path, begin, length, until, end)
@@ -165,7 +169,7 @@ def _awaited(checking: Checking, path: Path, event: RawEvent, when: Trigger) -> 
     for key, given in (("at", event.at), ("every", event.every), ("until", event.until)):
         if given is not None:
             message = f"`when` and `{key}` in one event: it begins once, when that has come"
-            checking.key((*path, key), message, "keep one; `for` says how long it lasts")
+            checking.key((*path, key), message, "keep one; `for` is the duration")
     after_s = event.when.after if event.when else 0.0
     return Timing((after_s,), event.length, _sound(checking, path), when)
 
@@ -185,7 +189,7 @@ def _once(
 ) -> Timing:
     clear = False
     if length is not None and until is not None:
-        checking.key((*path, "until"), "`for` and `until` say the same thing twice", "keep one")
+        checking.key((*path, "until"), "`for` and `until` exclude each other", "keep one")
     elif length is not None and begin + length > end:
         over = begin + length
         message = f"the event goes on until {written(over)}, but {ends(end, over)}"
@@ -201,10 +205,10 @@ def _again(
     for_s = None if length is None else length / SECOND_NS
     first = Timing((begin / SECOND_NS,), for_s, clear=False)
     if every == 0:
-        checking.value((*path, "every"), "a time of zero never ends", "write it like 10s")
+        checking.value((*path, "every"), "a time must be greater than zero", "write it like 10s")
         return first
     if length is not None and length >= every:
-        message = "it would begin again before it is over"
+        message = "the event would repeat before it ends"
         checking.value((*path, "for"), message, f"less than {written(every)}")
         return first
     times = -(-(until - begin) // every)

@@ -148,7 +148,10 @@ def probability() -> Checked:
         if not 0 <= value <= 1:
             raise refuse(f"a probability goes from 0 to 1, not {value}", hint)
         if value == 0:
-            raise refuse("a probability of zero never publishes", "remove the event instead")
+            raise refuse(
+                "with a probability of zero, the event publishes nothing",
+                "remove the event instead",
+            )
         return float(value)
 
     number = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
@@ -166,7 +169,7 @@ def _coordinates(value: object, item: int | None = None) -> tuple[float, float]:
     if abs(latitude) > 90 or abs(longitude) > 180:
         swapped = abs(longitude) <= 90 and abs(latitude) <= 180
         raise refuse(
-            "no place on Earth: latitude goes from -90 to 90, longitude from -180 to 180",
+            "invalid coordinates: latitude goes from -90 to 90, longitude from -180 to 180",
             "latitude comes first; swap the two"
             if swapped
             else "write it like [33.5597, 133.5311]",
@@ -218,7 +221,9 @@ def bounds() -> Checked:
             raise refuse("two numbers are expected here, [least, most]", hint)
         low, high = float(numbers[0]), float(numbers[1])
         if low > high:
-            raise refuse(f"nothing lies between {low:g} and {high:g}", "the lesser one comes first")
+            raise refuse(
+                f"the interval from {low:g} to {high:g} is empty", "write the smaller number first"
+            )
         return low, high
 
     items = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}

@@ -30,7 +30,7 @@ Share = Annotated[float, checks.quantity(units.parse_share, units.SHARE)]
 Size = Annotated[int, checks.quantity(units.parse_size, units.SIZE)]
 Place = Annotated[tuple[float, float], checks.place()]
 Level = Annotated[int, checks.whole(1, 5)]
-Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+Publishers = Annotated[tuple[str, ...], checks.selectors("no node publishes")]
 Topic = Annotated[str, checks.topic_template()]
 Shape = Annotated[str, checks.choice("shape of a storm", StormShape)]
 Kind = Annotated[str, checks.choice("hazard", HazardKind)]
@@ -56,8 +56,10 @@ AlertTopics = Annotated[
 class RawCell(Section):
     """The area of a storm: a cell that moves in a straight line during the storm."""
 
-    begin: Place = Field(alias="from", description="[latitude, longitude] of its centre at first")
-    end: Place = Field(alias="to", description="[latitude, longitude] of its centre at last")
+    begin: Place = Field(
+        alias="from", description="[latitude, longitude] of its centre at the start"
+    )
+    end: Place = Field(alias="to", description="[latitude, longitude] of its centre at the end")
     radius: Metres = Field(
         _CELL.radius_m,
         description="at this distance from the centre, 61 % of its rain; default: 20km",
@@ -67,21 +69,23 @@ class RawCell(Section):
 class RawStorm(Section):
     """A storm that is generated from the seed."""
 
-    at: Duration = Field(_STORM.at_s, description="when it begins; default: 0s")
+    at: Duration = Field(_STORM.at_s, description="start of the storm; default: 0s")
     length: Duration = Field(
-        _STORM.for_s, alias="for", description="how long it lasts; default: 30min"
+        _STORM.for_s, alias="for", description="duration of the storm; default: 30min"
     )
     peak: Rainfall = Field(
-        _STORM.peak_mm_h, description="at its strongest, as in 100mm/h (the default)"
+        _STORM.peak_mm_h, description="peak of the rain, as in 100mm/h (the default)"
     )
     shape: Shape = Field(
-        _STORM.shape.value, description="when it is strongest; default: triangle (in the middle)"
+        _STORM.shape.value, description="shape over time; default: triangle (peak in the middle)"
     )
     variation: Share = Field(
         _STORM.variation,
-        description="it falls short of its shape by up to this share, anew every 5 min; default: 20%",
+        description="largest random reduction of the rain, drawn every 5 min; default: 20%",
     )
-    cell: RawCell | None = Field(None, description="where it rains; default: everywhere alike")
+    cell: RawCell | None = Field(
+        None, description="area of the rain; default: the same rain everywhere"
+    )
 
 
 class RawRain(Section):
@@ -94,10 +98,10 @@ class RawRain(Section):
     )
     storm: RawStorm | None = Field(None, description="a storm that is generated from the seed")
     before: Metres = Field(
-        0.0, description="what fell before the scenario, everywhere, as in 200mm; default: 0mm"
+        0.0, description="rain before the scenario, everywhere, as in 200mm; default: 0mm"
     )
     before_for: Duration = Field(
-        _RAIN.before_s, description="in how long that fell, evenly; default: 24h"
+        _RAIN.before_s, description="duration of the rain before the scenario; default: 24h"
     )
 
 
@@ -117,20 +121,21 @@ class RawSlope(Section):
     )
     collapse: Duration = Field(
         _SLOPE.collapse_s,
-        description="until it fails, with an index a tenth above its threshold; default: 20min",
+        description="time until it fails, with an index a tenth above its threshold; default: 20min",
     )
 
 
 class RawRiver(Section):
     """The river at gauges."""
 
-    lag: Duration = Field(_RIVER.lag_s, description="from rain to gauge; default: 20min")
+    lag: Duration = Field(_RIVER.lag_s, description="delay from rain to gauge; default: 20min")
     drain: Duration = Field(
-        _RIVER.drain_s, description="in which the basin loses 63 % of its water; default: 1h"
+        _RIVER.drain_s, description="time in which the basin loses 63 % of its water; default: 1h"
     )
     base: Metres = Field(_RIVER.base_m, description="depth without rain; default: 1m")
     rise: Metres = Field(
-        _RIVER.rise_m_per_mm, description="for each millimetre that the basin holds; default: 40mm"
+        _RIVER.rise_m_per_mm,
+        description="rise for each millimetre that the basin holds; default: 40mm",
     )
     danger: Metres = Field(_RIVER.danger_m, description="depth of level 4; default: 3m")
     spread: Share = Field(
@@ -143,17 +148,17 @@ class RawQuake(Section):
 
     epicentre: Place = Field(description="[latitude, longitude]")
     magnitude: Annotated[float, checks.factor(1, 10, "7.1")] = Field(description="as in 7.1")
-    at: Duration = Field(_QUAKE.at_s, description="when it begins; default: 0s")
-    depth: Metres = Field(_QUAKE.depth_m, description="of the hypocentre; default: 10km")
+    at: Duration = Field(_QUAKE.at_s, description="time of the earthquake; default: 0s")
+    depth: Metres = Field(_QUAKE.depth_m, description="depth of the hypocentre; default: 10km")
     amplification: Annotated[float, checks.factor(0.1, 20, "1.5")] = Field(
         _QUAKE.amplification,
-        description="of the ground's speed, from firm ground to where sensors stand; default: 1.5",
+        description="amplification of the ground's speed from firm ground to the sites; default: 1.5",
     )
     spread: Share = Field(
-        _QUAKE.spread, description="standard deviation of the sites' own; default: 20%"
+        _QUAKE.spread, description="standard deviation of the sites' amplifications; default: 20%"
     )
     p_wave: Speed = Field(_QUAKE.p_m_s, description="speed of the first wave; default: 6km/s")
-    s_wave: Speed = Field(_QUAKE.s_m_s, description="speed of the strong one; default: 3.5km/s")
+    s_wave: Speed = Field(_QUAKE.s_m_s, description="speed of the strong wave; default: 3.5km/s")
 
 
 class RawReadings(Section):
@@ -164,7 +169,7 @@ class RawReadings(Section):
     priority: Level = Field(_READINGS.priority, description="default: 1 (routine)")
     periods: dict[LevelName, Duration] = Field(
         {},
-        description="level: time from one to the next; default: 10min, 10min, 5min, 1min and 1min",
+        description="level: interval between readings; default: 10min, 10min, 5min, 1min and 1min",
     )
 
 
@@ -173,7 +178,7 @@ class RawAlerts(Section):
 
     topic: AlertTopics = Field(
         "alerts/{group}",
-        description="one for all, or {group or node: topic}; default: alerts/{group}",
+        description="topic of all alerts, or {group or node: topic}; default: alerts/{group}",
     )
     size: Size = Field(_ALERTS.size, description="payload of each; default: 200B")
     times: dict[LevelName, Times] = Field(
@@ -181,7 +186,7 @@ class RawAlerts(Section):
         description="level: number of alerts when it is reached; default: 1, 1, 1, 3 and 20",
     )
     period: Duration = Field(
-        _ALERTS.period_s, description="from one time to the next; default: 20s"
+        _ALERTS.period_s, description="interval between repeated alerts; default: 20s"
     )
 
 
@@ -190,10 +195,10 @@ class RawHazard(Section):
 
     kind: Kind = Field(description="landslide, flood or earthquake")
     nodes: Publishers = Field(description='the sensors that watch it, as in "slopes[*]", or a list')
-    rain: RawRain | None = Field(None, description="of landslides and floods")
-    slope: RawSlope | None = Field(None, description="of landslides: the ground")
-    river: RawRiver | None = Field(None, description="of floods: the river")
-    quake: RawQuake | None = Field(None, description="of earthquakes")
+    rain: RawRain | None = Field(None, description="rain, for landslides and floods")
+    slope: RawSlope | None = Field(None, description="ground, for landslides")
+    river: RawRiver | None = Field(None, description="river, for floods")
+    quake: RawQuake | None = Field(None, description="earthquake, for earthquakes")
     readings: RawReadings = Field(
         RawReadings(), description="readings that sensors publish repeatedly"
     )
@@ -208,10 +213,12 @@ class RawHazard(Section):
         _HAZARD.hysteresis, description="a level is lowered this much below its bound; default: 5%"
     )
     near: Metres = Field(
-        _HAZARD.near_m, description="so near a failure all are at least at level 4; default: 3km"
+        _HAZARD.near_m,
+        description="distance from a failure within which all are at least at level 4; default: 3km",
     )
     region: Metres = Field(
-        _HAZARD.region_m, description="and so near at least at level 3; default: 10km"
+        _HAZARD.region_m,
+        description="distance within which all are at least at level 3; default: 10km",
     )
     step: OptionalDuration = Field(
         None, description="the model's step, at most 1h; default: 1min, of earthquakes 1s"

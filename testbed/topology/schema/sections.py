@@ -60,7 +60,7 @@ OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
 DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
 Parameter = Annotated[str | int | float | bool, checks.parameter()]
 Selectors = Annotated[tuple[str, ...], checks.selectors()]
-Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+Publishers = Annotated[tuple[str, ...], checks.selectors("no node publishes")]
 TagName = Annotated[str, checks.label("a tag")]
 Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
 Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
@@ -96,7 +96,7 @@ class RawShape(Section):
     rate: Rate = Field(None, description="rate of the link, as in 128kbit/s or 10kB/s")
     delay: OptionalDuration = Field(None, description="propagation delay, as in 60ms")
     jitter: OptionalDuration = Field(
-        None, description="the delay varies by up to this much, both ways"
+        None, description="the delay varies by at most this much, up or down"
     )
     loss: Share = Field(None, description="share of packets lost, as in 0.5%")
     queue: OptionalSize = Field(
@@ -113,8 +113,8 @@ class RawProfile(Section):
     """A kind of link."""
 
     both: RawShape = Field(RawShape(), description="holds for both directions")
-    up: RawShape = Field(RawShape(), description="from the node; goes before `both`")
-    down: RawShape = Field(RawShape(), description="to the node; goes before `both`")
+    up: RawShape = Field(RawShape(), description="from the node; overrides `both`")
+    down: RawShape = Field(RawShape(), description="to the node; overrides `both`")
     mtu: Annotated[int, checks.whole(576, 9_000)] = Field(
         1_500, description="largest IP packet in bytes"
     )
@@ -123,10 +123,12 @@ class RawProfile(Section):
 class RawLinks(Section):
     """The link emulator, and link profiles of this file."""
 
-    emulator: EmulatorName = Field("auto", description="auto takes the best the machine has")
+    emulator: EmulatorName = Field(
+        "auto", description="link emulator; auto selects the best that the machine supports"
+    )
     profiles: dict[ProfileName, RawProfile] = Field(
         {},
-        description="link profiles by name, beside the built-in ones; the same name replaces",
+        description="link profiles by name; a profile replaces the built-in one of the same name",
         json_schema_extra={"maxProperties": MAX_PROFILES},
     )
 
@@ -161,7 +163,7 @@ class RawHardware(Section):
     link: Link = Field(None, description="name of a link profile; default: lan")
     delivery: RawDelivery = Field(
         RawDelivery(),
-        description="order of bytes on its link, both ways; sensors and subscribers only; default: the lab's",
+        description="delivery method of its link, both directions; sensors and subscribers only; default: the lab's",
     )
     platform: Platform = Field(None, description="processor to run (or emulate)")
     board: Board = Field(None, alias="class", description="board class, as in pi-3")
@@ -230,7 +232,7 @@ class RawMember(RawHardware):
     command: Command = Field((), description="what it runs: a list, or a line for the shell")
     env: dict[Variable, VariableValue] = Field({}, description="its environment")
     files: dict[InsidePath, SourcePath] = Field(
-        {}, description="path inside: text file beside this one"
+        {}, description="path in the container: text file, relative to this file"
     )
     port: Port = Field(None, description="TCP port on which it listens when it is ready")
 
@@ -254,10 +256,11 @@ class RawChoice(Section):
     """A choice among the selected nodes."""
 
     within: Corners = Field(
-        None, description="two corners of an area, [latitude, longitude] each: those that are there"
+        None,
+        description="two corners of an area, [latitude, longitude] each: selects the nodes inside",
     )
     share: Share = Field(
-        None, description="how many of them, chosen by the seed, as in 20%; default: all"
+        None, description="share of the nodes to select (seeded), as in 20%; default: all"
     )
 
 
@@ -274,14 +277,14 @@ class RawFlap(RawTargets):
     """Links that are cut and restored repeatedly."""
 
     down: Duration = Field(description="how long the links are cut each time, as in 2s")
-    up: Duration = Field(description="how long they work in between, as in 5s")
+    up: Duration = Field(description="time between two cuts, as in 5s")
 
 
 class RawChurn(RawTargets):
     """Nodes that leave and come back at random moments (seeded)."""
 
-    leave: Period = Field(None, description="how many leave per time on average, as in 6/min")
-    join: Period = Field(None, description="how many of those that are away come back per time")
+    leave: Period = Field(None, description="mean rate at which nodes leave, as in 6/min")
+    join: Period = Field(None, description="mean rate at which absent nodes return")
     by: Ending = Field("crash", description="how they leave: crash or stop; default: crash")
 
 
@@ -305,8 +308,8 @@ class RawPartition(Section):
 class RawLoad(RawTargets):
     """Background traffic: datagrams from these nodes to another."""
 
-    to: TargetName = Field(description="the node that gets them")
-    rate: WrittenRate = Field(description="of each node, headers included, as in 64kbit/s")
+    to: TargetName = Field(description="node that receives the traffic")
+    rate: WrittenRate = Field(description="rate of each node, headers included, as in 64kbit/s")
     size: Size = Field(1_000, description="payload of each datagram; default: 1kB")
 
 
@@ -340,7 +343,7 @@ class RawPublish(RawChoice):
     )
     count: OptionalCount = Field(None, description="how many messages from each node at most")
     probability: Probability = Field(
-        1.0, description="chance of each message to be published; default: 1"
+        1.0, description="probability that a message is published; default: 1"
     )
     spread: Duration = Field(
         0.0,
@@ -378,7 +381,9 @@ class RawWhen(Section):
 
     received: RawReceived | None = Field(None, description="a subscriber receives a message")
     delay: RawDelay | None = Field(None, description="messages are late")
-    stable: StableThing | None = Field(None, description="overlay: no broker's place changes")
+    stable: StableThing | None = Field(
+        None, description="overlay: no broker changes its place in the overlay"
+    )
     quiet: OptionalDuration = Field(None, description="stable: for this time; default: 3s")
     after: Duration = Field(0.0, description="delay after the trigger; default: 0s")
     within: OptionalDuration = Field(
@@ -394,13 +399,13 @@ class RawEvent(Section):
 
     at: OptionalDuration = Field(None, description="time since the scenario's start, as in 5s")
     when: RawWhen | None = Field(
-        None, description="or: the trigger that it waits for; it happens once"
+        None, description="or: the trigger of the event, which then occurs once"
     )
     every: OptionalDuration = Field(
-        None, description="again after each such time, until `until` or the scenario's end"
+        None, description="repeat at this interval, until `until` or the scenario's end"
     )
     length: OptionalDuration = Field(
-        None, alias="for", description="duration each time; then it is undone"
+        None, alias="for", description="duration of each occurrence; then the action is undone"
     )
     until: OptionalDuration = Field(None, description="end, as time since the scenario's start")
     publish: RawPublish | None = Field(None, description="messages that sensors publish")
@@ -409,7 +414,7 @@ class RawEvent(Section):
     start: RawTargets | None = Field(None, description="nodes that are down are started again")
     cut: RawTargets | None = Field(None, description="the links of these nodes lose all packets")
     restore: RawTargets | None = Field(
-        None, description="links that were cut or changed are as in the file again"
+        None, description="links that were cut or changed get the settings of the file again"
     )
     flap: RawFlap | None = Field(None, description="links are cut and restored repeatedly")
     churn: RawChurn | None = Field(None, description="nodes leave and come back at random moments")
@@ -419,7 +424,7 @@ class RawEvent(Section):
     )
     load: RawLoad | None = Field(None, description="background traffic between two nodes")
     exec: RawExec | None = Field(None, description="a command is run inside nodes; real labs only")
-    mark: MarkName | None = Field(None, description="a moment gets a name, which the report shows")
+    mark: MarkName | None = Field(None, description="name of this moment, which the report shows")
 
 
 class RawScenario(Section):
@@ -435,17 +440,18 @@ class RawScenario(Section):
         description="expectations, as in level 5 delay p99 < 2s (docs/reference/expectations.md)",
     )
     hazard: RawHazard | None = Field(
-        None, description="a disaster, from which publications follow (docs/explanation/hazards.md)"
+        None,
+        description="a hazard, whose course determines publications (docs/explanation/hazards.md)",
     )
     speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
-        1.0, description="factor of the speed, as in 20; links and nodes keep their own"
+        1.0, description="speed factor of the scenario, as in 20; links and nodes keep their speed"
     )
 
 
 class RawCapture(Section):
     """Captures of packets."""
 
-    enabled: Flag = Field(True, description="whether packets are captured at all")
+    enabled: Flag = Field(True, description="whether packets are captured")
     snaplen: Annotated[int, checks.whole(64, 262_144)] = Field(
         65_535, description="bytes kept of each packet"
     )
@@ -456,13 +462,13 @@ class TopologyFile(Section):
 
     name: LabName = Field(None, description="the lab's name; default: the file's name")
     seed: Annotated[int, checks.whole(0, 2**63 - 1)] = Field(
-        1, description="chooses all random moments; the same seed, the same run"
+        1, description="seed of all random choices; the same seed gives the same scenario"
     )
     links: RawLinks = Field(RawLinks(), description="link emulator and link profiles")
     defaults: RawDefaults = Field(RawDefaults(), description="defaults for nodes")
     space: dict[DimensionName, Bounds] = Field(
         {},
-        description="[least, most] of values that publications have, beside where they come from",
+        description="[least, most] of the values that publications carry in addition to their coordinates",
     )
     groups: dict[NodeName, RawGroup] = Field({}, description="several nodes of one kind, by name")
     nodes: dict[NodeName, RawNode] = Field({}, description="single nodes by name")

@@ -122,7 +122,7 @@ def test_inject_publishes_at_once_and_names_the_message(place, file):
     assert inject(record, "sensor", "alerts", 5, 200) == f"{2 << 32 | 1:016x}"
     seen = []
     inject(record, "sensor", "alert", 5, 200, seen.append)
-    assert seen == [Warned("nobody subscribes to 'alert'; did you mean 'alerts'?")]
+    assert seen == [Warned("no node subscribes to 'alert'; did you mean 'alerts'?")]
     with pytest.raises(InputError, match="no sensor named 'sensr'") as caught:
         inject(record, "sensr", "alerts", 5, 200)
     assert "did you mean 'sensor'" in caught.value.hint

@@ -44,7 +44,7 @@ def test_every_topic_of_a_hazard_counts_as_published() -> None:
     assert levels == {1, 2, 3, 4, 5}
     unsubscribed = load_text(FILE.read_text().replace("[alerts/west, ", "["), "x")
     assert find_likely_mistakes(unsubscribed) == (
-        "nobody subscribes to 'alerts/west', which slopes-0 and 2 others publish; "
+        "no node subscribes to 'alerts/west', which slopes-0 and 2 others publish; "
         "did you mean 'alerts/lone'?",
     )
 
@@ -80,7 +80,7 @@ def test_rain_may_come_from_a_file_of_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "is no file of at most"),
+        (None, "is not a file of at most"),
         ("", "does not begin with the columns seconds and mm_per_h"),
         ("seconds,mm_per_h\n", "does not begin with the columns seconds and mm_per_h"),
         ("seconds,mm_per_h\n0,1\n0,2\n", "line 3: 0 s is not after 0 s"),

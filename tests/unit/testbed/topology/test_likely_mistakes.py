@@ -43,15 +43,15 @@ TYPO = lab("[alerts]", "from: gauge, topic: alert")
 
 def test_a_mistyped_topic_is_reported_at_both_ends() -> None:
     assert find_likely_mistakes(load_text(TYPO, "x")) == (
-        "nobody subscribes to 'alert', which gauge publishes; did you mean 'alerts'?",
-        "nobody publishes 'alerts', to which siren subscribes; did you mean 'alert'?",
+        "no node subscribes to 'alert', which gauge publishes; did you mean 'alerts'?",
+        "no node publishes 'alerts', to which siren subscribes; did you mean 'alert'?",
     )
 
 
 def test_without_a_similar_topic_the_existing_topics_are_named() -> None:
     assert mistakes_in("[rain, alerts]", 'from: "sensors[*]", topic: alerts', "from: gauge, topic: soil") == (
-        "nobody subscribes to 'soil', which gauge publishes; subscribed topics: rain, alerts",
-        "nobody publishes 'rain', to which siren subscribes; published topics: alerts, soil",
+        "no node subscribes to 'soil', which gauge publishes; subscribed topics: rain, alerts",
+        "no node publishes 'rain', to which siren subscribes; published topics: alerts, soil",
     )  # fmt: skip
 
 
@@ -59,14 +59,14 @@ def test_many_publishers_of_a_topic_give_one_warning() -> None:
     (first, _) = mistakes_in(
         "[x]", 'from: "sensors[0..1]", topic: y', 'from: ["sensors[*]", gauge], topic: y'
     )
-    assert first.startswith("nobody subscribes to 'y', which sensors-0 and 3 others publish;")
+    assert first.startswith("no node subscribes to 'y', which sensors-0 and 3 others publish;")
 
 
 def test_one_subscription_to_a_topic_per_node_is_enough() -> None:
     event = 'from: "sensors[*]", topic: "readings/{node}"'
     assert mistakes_in("[readings/sensors-1]", event) == ()
     assert mistakes_in("[readings/sensors-1, readings/sensors-7]", event) == (
-        "nobody publishes 'readings/sensors-7', to which siren subscribes; did you mean 'readings/sensors-2'?",
+        "no node publishes 'readings/sensors-7', to which siren subscribes; did you mean 'readings/sensors-2'?",
     )  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_without_events_there_is_no_warning() -> None:
 def test_without_subscribers_every_published_topic_is_reported() -> None:
     text = re.sub(r"  siren.*\n", "", TYPO)
     assert find_likely_mistakes(load_text(text, "x")) == (
-        "nobody subscribes to 'alert', which gauge publishes",
+        "no node subscribes to 'alert', which gauge publishes",
     )
 
 
@@ -168,6 +168,6 @@ def test_a_lab_that_starts_reports_likely_mistakes_first(tmp_path: Path) -> None
 def test_an_overlay_of_one_broker_is_reported() -> None:
     one = lab("[a]", "from: gauge, topic: a") + "overlay: {method: sg-tbps}\n"
     (warning,) = find_likely_mistakes(load_text(one, "x"))
-    assert warning.startswith("overlay sg-tbps is for several brokers, and there is only one")
+    assert warning.startswith("overlay sg-tbps is for several brokers, but there is only one")
     two = one.replace("hub: {kind: broker}", "hub: {kind: broker}\n  other: {kind: broker}")
     assert find_likely_mistakes(load_text(two, "x")) == ()
