@@ -43,7 +43,7 @@ def ask_sweep(
     if not (sweep / CELLS).is_file():
         raise AnalysisError(
             f"The sweep in {sweep} has no results yet: there is no {CELLS}.",
-            "The same `testbed sweep` command goes on where it was, and writes them.",
+            "Repeat the same `testbed sweep` command to continue the sweep and write them.",
         )
     return _asked(lambda spark: ask_about_sweep(spark, sql, sweep, most), emit, master)
 
@@ -65,7 +65,7 @@ def check_question(sql: str) -> None:
     tokens = sql.replace("(", " ").split()
     if not tokens or tokens[0].lower() not in QUESTIONS:
         raise AnalysisError(
-            f"{sql.strip()[:60]!r} is no question.",
+            f"{sql.strip()[:60]!r} is not a query.",
             "Ask with SELECT or WITH; `SHOW VIEWS` names the tables, `DESCRIBE delay` the columns of one.",
         )
 

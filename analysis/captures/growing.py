@@ -58,7 +58,7 @@ def advance(path: str, start: Place, stop: int | None = None) -> Place:
     if size < start.at and not packed:
         raise AnalysisError(
             f"{path} has only {size} bytes, but {start.at} of it have been read",
-            "a capture must only grow; begin anew with another checkpoint.",
+            "a capture must only grow; start again with another checkpoint.",
         )
     head = head_of(path)
     if len(head) < FILE_HEADER:

@@ -60,7 +60,7 @@ def _gaps(watch: Watch) -> list[str]:
     if watch.watched_s >= LEAST_WATCHED * watch.wanted_s:
         return []
     return [
-        f"The machine was monitored for only {watch.watched_s:.0f} of the {watch.wanted_s:.0f} seconds that count."
+        f"The machine was monitored for only {watch.watched_s:.0f} of the {watch.wanted_s:.0f} seconds of the scenario."
     ]
 
 

@@ -195,7 +195,8 @@ def read_sheet(folder: Path, paper: str) -> dict[str, Any]:
         sheet = None
     if not isinstance(sheet, dict) or sheet.get("paper") != paper:
         raise AnalysisError(
-            f"{folder} is no folder of a reproduction of {paper}", f"`testbed reproduce {paper}`"
+            f"{folder} is not the folder of a reproduction of {paper}",
+            f"`testbed reproduce {paper}`",
         )
     return sheet
 

@@ -25,11 +25,11 @@ def known_backend(asked: str | None) -> None:
     if asked == SIMULATED:
         raise InputError(
             "a simulated lab cannot be up: its time is virtual, and does not stand still for commands",
-            "`testbed simulate FILE` runs the whole scenario; for a lab that stays take docker or netns",
+            "`testbed simulate FILE` runs the whole scenario; use docker or netns for a lab that stays up",
         )
     if asked is not None and has_boards(asked):
         raise InputError(
-            "nodes come to boards with an inventory, not with --backend",
+            "an inventory selects boards, not --backend",
             "`testbed deploy FILE -i INVENTORY` takes those with `place: boards` there",
         )
     if asked not in (None, "auto", *BACKENDS):

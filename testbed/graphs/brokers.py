@@ -112,7 +112,7 @@ def _refuse_unknown(
         )
     if asked.topic is not None and asked.topic not in wanted:
         raise InputError(
-            f"nobody in {name} subscribes to {asked.topic!r}", did_you_mean(asked.topic, wanted)
+            f"no node in {name} subscribes to {asked.topic!r}", did_you_mean(asked.topic, wanted)
         )
     names = {node.name: node for node in topology.nodes}
     if asked.sensor is not None and asked.sensor not in names:

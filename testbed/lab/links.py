@@ -171,7 +171,7 @@ class LinkChanger:
         if missing := [name for name in names if name not in now]:
             raise TestbedError(
                 f"no link at present: {listing(missing)}",
-                f"`testbed status {self._record.name}` shows what is left of the lab; `testbed up` completes it",
+                f"`testbed status {self._record.name}` shows the remaining nodes; `testbed up` completes the lab",
             )
         before = {name: now[name] for name in names}
         changed = apply_order(order, before, configured_links(self._topology), self._emulator)

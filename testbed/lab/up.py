@@ -360,7 +360,7 @@ def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
         try:
             backend.remove(made, lambda _: None)
         except TestbedError as error:
-            up_request.emit(Incomplete(f"{few(made)} could not be taken back: {error.message}"))
+            up_request.emit(Incomplete(f"{few(made)} could not be removed: {error.message}"))
         raise
     finally:
         with suppress(TestbedError):

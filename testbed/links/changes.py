@@ -146,7 +146,7 @@ def _refuse_more_than_rates(links: LinkStates, directions: Iterable[str]) -> Non
     except InputError as error:
         raise InputError(
             error.message,
-            "give only --rate and --queue, or start the lab anew with `emulator: relay` in its file",
+            "give only --rate and --queue, or restart the lab with `emulator: relay` in its file",
         ) from error
 
 

@@ -28,7 +28,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[object], float | int], Quantity]] = {
     "queue": ("queue_bytes", parse_size, SIZE),
 }
 _MAY_BE_NONE = ("rate", "queue")
-_ZERO_RATE = "`testbed link cut` lets nothing through; for no limit write --rate none"
+_ZERO_RATE = "`testbed link cut` blocks a link; `--rate none` removes the limit"
 
 
 def read_values(texts: Mapping[str, str | None]) -> dict[str, float | int | None]:

@@ -57,7 +57,7 @@ def read_priorities(texts: Sequence[str]) -> Priorities:
         level = int(number) if number.isdecimal() and len(number) < 3 else 0
         if not name or not LOWEST_PRIORITY <= level <= HIGHEST_PRIORITY:
             raise InputError(
-                f"--priority {text!r} is no topic with a level from 1 to 5",
+                f"--priority {text!r} is not a topic with a level from 1 to 5",
                 "write it like --priority alerts/#=5, or qos1=4",
             )
         if name in QOS:

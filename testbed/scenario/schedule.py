@@ -104,7 +104,7 @@ class Schedule:
         for number in numbers:
             self._mark(number, MISSED, now_ns)
         return [
-            f"never came: {self._waiting_events[number].trigger.describe()}" for number in numbers
+            f"did not fire: {self._waiting_events[number].trigger.describe()}" for number in numbers
         ]
 
     def _begin(self, numbers: Sequence[int], now_ns: int) -> tuple[Publication, ...]:

@@ -66,7 +66,7 @@ def _run(task: dict[str, Any], emit: Any) -> RunPlace:
     if digest_of([file, scenario]) != task["texts"]:
         raise InputError(
             f"{file}, or its scenario's file, was edited while the sweep ran",
-            "an edited file is another sweep: undo the edit and go on, or begin anew",
+            "an edited file is another sweep: undo the edit, or start a new sweep",
         )
     if backend == SIMULATED:
         return simulate(topology, file, emit, scenario=scenario)

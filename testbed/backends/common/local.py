@@ -266,8 +266,8 @@ class LocalBackend(ABC):
         keeper = Keeper.connect(self._lab)
         if keeper is None:
             raise ControlError(
-                f"the keeper of lab {self._lab.name} is gone",
-                f"`testbed up FILE` makes the lab anew, `testbed down {self._lab.name}` clears the rest away",
+                f"the keeper of lab {self._lab.name} has ended",
+                f"`testbed up FILE` recreates the lab, `testbed down {self._lab.name}` removes the rest",
             )
         return keeper
 

@@ -185,7 +185,7 @@ def _package_sources(suite: str, architecture: str) -> list[str]:
     )
     if asked.returncode:
         raise MissingCapability(
-            f"apt cannot be asked for its packages: {asked.stderr.strip()}",
+            f"apt cannot list its packages: {asked.stderr.strip()}",
             "`apt-get update` must work; or --backend netns",
         )
     known = sorted({tuple(line.split(maxsplit=1)) for line in asked.stdout.splitlines()})

@@ -77,7 +77,7 @@ def _board(node: Node, host: str, variables: Mapping[str, Any]) -> Board:
         ipaddress.IPv4Address(address)
     except ValueError:
         raise InputError(
-            f"{host}: {address!r} is no IPv4 address",
+            f"{host}: {address!r} is not an IPv4 address",
             "other nodes need one: set `testbed_address` (or `ansible_host`) of this host",
         ) from None
     key, interface = (
@@ -108,7 +108,7 @@ def uplink_of(hosts: Hosts) -> Uplink | None:
             ipaddress.IPv4Interface(address)
         except ValueError:
             raise InputError(
-                f"{host}: testbed_uplink_address {address!r} is no address with a prefix length",
+                f"{host}: testbed_uplink_address {address!r} is not an address with a prefix length",
                 "give a free address of the boards' network, as in 192.168.1.250/24",
             ) from None
         return Uplink(str(variables["testbed_uplink_interface"]), address)

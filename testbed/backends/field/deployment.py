@@ -40,7 +40,7 @@ def load(lab: LabPlace) -> Deployment:
     data = read_json(_record(lab))
     if not isinstance(data, dict):
         raise TestbedError(
-            f"the deployment file of lab {lab.name} is gone",
+            f"the deployment file of lab {lab.name} does not exist",
             f"`testbed down {lab.name} -i INVENTORY` clears the boards",
         )
     uplink = data["uplink"]

@@ -57,7 +57,7 @@ def measure(folder: Path, terminal: Terminal) -> Result:
     runs = read_json(folder / RUNS)
     if not isinstance(runs, list) or not runs:
         raise InputError(
-            f"{folder} is no folder of a reproduction: it has no {RUNS}",
+            f"{folder} is not the folder of a reproduction: it has no {RUNS}",
             "`testbed reproduce lee2016` makes one",
         )
     terminal.if_interrupted = (

@@ -29,7 +29,7 @@ def refuse_another_lab(
         raise NameTaken(
             f"a lab named {known.name!r} is up already, from {known.source}; "
             f"`{'deploy' if deploying else 'up'}` brings a lab in line with its own file only",
-            f"`testbed down {known.name}` ends it; --name starts this one beside it under another name",
+            f"`testbed down {known.name}` ends it; --name starts this lab under another name",
         )
     if asked not in (None, "auto", known.backend):
         raise InputError(

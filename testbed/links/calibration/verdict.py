@@ -183,7 +183,7 @@ def _of_delay(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if abs(off) <= delay_tolerance_s(shape, evidence.lone_received):
         return ""
     return (
-        f"a delay of {_duration(shape.delay_s)} was asked for, "
+        f"a delay of {_duration(shape.delay_s)} was configured, "
         f"{_duration(achieved.delay_s)} was measured (median of {evidence.lone_received} packets)"
     )
 
@@ -197,7 +197,7 @@ def _of_rate(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if abs(achieved.rate_bps / shape.rate_bps - 1) <= tolerance:
         return ""
     return (
-        f"a rate of {_rate(shape.rate_bps)} was asked for, {_rate(achieved.rate_bps)} was measured "
+        f"a rate of {_rate(shape.rate_bps)} was configured, {_rate(achieved.rate_bps)} was measured "
         f"({100 * (achieved.rate_bps / shape.rate_bps - 1):+.1f} %)"
     )
 
@@ -209,7 +209,7 @@ def _of_loss(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if plausible(lost, evidence.loss_sent, shape.loss):
         return ""
     return (
-        f"a loss of {100 * shape.loss:g} % was asked for, "
+        f"a loss of {100 * shape.loss:g} % was configured, "
         f"{lost} of {evidence.loss_sent} packets were lost ({100 * achieved.loss:.2f} %)"
     )
 

@@ -86,7 +86,7 @@ def test_a_wrong_question_is_one_sentence(
 
 @pytest.mark.parametrize("sql", ["", "DROP VIEW delay", "INSERT INTO delay VALUES (1)", "set a=b"])
 def test_only_questions_are_asked(sql: str) -> None:
-    with pytest.raises(AnalysisError, match="is no question"):
+    with pytest.raises(AnalysisError, match="is not a query"):
         check_question(sql)
 
 
@@ -94,7 +94,7 @@ def test_the_command_answers_in_a_table_and_refuses_nonsense(testbed, repository
     sample = repository / "captures" / "sample"
     refused = testbed("query", "DELETE FROM delay", sample)
     assert refused.returncode == 2
-    assert "is no question" in refused.stderr
+    assert "is not a query" in refused.stderr
 
 
 def test_a_sweep_without_results_and_a_sweep_beside_a_run_are_refused(

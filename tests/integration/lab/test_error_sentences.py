@@ -131,7 +131,7 @@ def test_boards_are_not_a_backend_of_up(testbed, repository):
     done = testbed("up", repository / "topologies" / "minimal.yaml", "--backend", "boards")
     assert (done.returncode, sentence(done)) == (
         2,
-        "nodes come to boards with an inventory, not with --backend",
+        "an inventory selects boards, not --backend",
     )
     assert "testbed deploy FILE -i INVENTORY" in done.stderr
 

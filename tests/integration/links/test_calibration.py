@@ -101,12 +101,12 @@ def test_a_rate_that_cannot_be_reached_is_a_warning_and_exit_code_three_if_stric
     file = lab_file("rate: 40Gbit/s, queue: 10MB")
     up = testbed("up", file, "--backend", "netns")
     assert up.returncode == 0, up.stderr
-    assert "links of profile mobile, up, are not as asked: a rate of 40Gbit/s was asked for" in (
+    assert "links of profile mobile, up, are not as asked: a rate of 40Gbit/s was configured" in (
         " ".join(up.stderr.split())
     )
     for one in calibration_of(places).values():
         assert not one["ok"]
-        assert one["reasons"][-1].startswith("a rate of 40Gbit/s was asked for, ")
+        assert one["reasons"][-1].startswith("a rate of 40Gbit/s was configured, ")
         assert one["achieved"]["rate_bps"] < 20e9
     again = testbed("up", file, "--calibrate", "--calibrate-seconds", "1", "--strict")
     assert again.returncode == 3, again.stderr
@@ -182,8 +182,8 @@ def test_calibration_finds_a_link_with_wrong_settings(places: Path) -> None:
     up, down = measure(places, emulator, Profile("mobile", shape, shape), "-c", WRONG)
     assert not up["ok"]
     about_delay, about_rate = up["reasons"]
-    assert about_delay.startswith("a delay of 50ms was asked for, ")
-    assert about_rate.startswith("a rate of 500kbit/s was asked for, ")
+    assert about_delay.startswith("a delay of 50ms was configured, ")
+    assert about_rate.startswith("a rate of 500kbit/s was configured, ")
     assert up["achieved"]["delay_s"] > 0.29
     assert up["achieved"]["rate_bps"] < 400_000
     assert down["achieved"]["rate_bps"] > 300_000

@@ -191,7 +191,7 @@ def test_a_lab_whose_keeper_was_killed_is_empty_and_can_be_destroyed(folder: Pat
     os.kill(Keeper(lab.place).status()["pid"], signal.SIGKILL)
     wait_for(lambda: marked(lab.place) == [])
     assert lab.again().inspect() == Actual()
-    with pytest.raises(ControlError, match="keeper of lab little is gone"):
+    with pytest.raises(ControlError, match="keeper of lab little has ended"):
         lab.again().captured()
     assert lab.again().destroy() == []
 

@@ -118,7 +118,7 @@ def test_lost_packets_are_reported_with_the_time_of_the_first(run_with):
 def test_a_monitor_that_died_is_noticed(run_with):
     result = verdict(run_with(quiet(range(-2, 4))), GOOD)
     assert result["reasons"] == [
-        "The machine was monitored for only 4 of the 10 seconds that count."
+        "The machine was monitored for only 4 of the 10 seconds of the scenario."
     ]
 
 
@@ -129,7 +129,7 @@ def test_a_monitor_that_was_held_up_itself_has_watched_all_the_same(run_with):
 
 def test_a_file_without_rows_is_noticed(run_with):
     assert verdict(run_with([]), GOOD)["reasons"] == [
-        "The machine was monitored for only 0 of the 10 seconds that count."
+        "The machine was monitored for only 0 of the 10 seconds of the scenario."
     ]
 
 

@@ -46,7 +46,7 @@ def test_every_row_comes_back_with_the_types_that_are_declared(tmp_path: Path) -
 def test_a_folder_is_of_its_own_paper_only(tmp_path: Path) -> None:
     write_tables(tmp_path, {"paper": "kita2025", "trials": 3}, {})
     assert read_sheet(tmp_path, "kita2025") == {"paper": "kita2025", "trials": 3}
-    with pytest.raises(AnalysisError, match="no folder of a reproduction of banno2013"):
+    with pytest.raises(AnalysisError, match="is not the folder of a reproduction of banno2013"):
         read_sheet(tmp_path, "banno2013")
     (tmp_path / SHEET).write_text("{")
     with pytest.raises(AnalysisError):

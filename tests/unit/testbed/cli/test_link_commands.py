@@ -98,7 +98,7 @@ def test_with_two_labs_the_first_argument_must_name_one_of_them(two_labs, argume
 def test_the_error_on_a_lab_that_has_died_has_the_next_step(one_lab):
     for arguments in (("show",), ("cut", "broker"), ("reset", "valley", "all")):
         error = error_of(*arguments)
-        assert error["message"] == "the keeper of lab valley is gone"
+        assert error["message"] == "the keeper of lab valley has ended"
         assert "testbed down valley" in error["hint"]
         assert error["exit_code"] == 1
 

@@ -55,7 +55,7 @@ def test_own_options_are_taken_but_not_where_nothing_is_run() -> None:
 def test_a_folder_that_is_none_of_the_papers_is_refused(
     paper: Reproduction, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="is no folder of a reproduction"):
+    with pytest.raises(InputError, match="is not the folder of a reproduction"):
         paper.again(tmp_path, Terminal(as_json=True))
 
 

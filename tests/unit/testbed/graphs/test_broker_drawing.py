@@ -159,8 +159,8 @@ def test_the_drawing_equals_the_golden_file(hills: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--topic", "alarms"), "nobody in hills subscribes to 'alarms'"),
-        (("--topic", "unheard"), "nobody in hills subscribes to 'unheard'"),
+        (("--topic", "alarms"), "no node in hills subscribes to 'alarms'"),
+        (("--topic", "unheard"), "no node in hills subscribes to 'unheard'"),
         (("--from", "slopes-9"), "hills has no node 'slopes-9'"),
         (("--from", "office"), "office is a subscriber; only sensors publish"),
         (("--overlay", "sg-tps"), "there is no overlay method 'sg-tps'"),

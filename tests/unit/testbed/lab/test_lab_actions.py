@@ -201,7 +201,7 @@ class Fired(Schedule):
         return timeline(1.0)
 
     def give_up(self, *_: object, over: bool = False) -> list[str]:
-        return ["never came: siren has received level 5"] if over else []
+        return ["did not fire: siren has received level 5"] if over else []
 
 
 def test_a_trigger_that_never_fires_is_a_warning(file, place: FakePlace):
@@ -209,7 +209,7 @@ def test_a_trigger_that_never_fires_is_a_warning(file, place: FakePlace):
     seen = []
     actions = Actions(record, LAB, (), Fired(LAB, ()), seen.append, place)
     actions.end(began_ago(1))
-    assert seen == [Warned("never came: siren has received level 5")]
+    assert seen == [Warned("did not fire: siren has received level 5")]
 
 
 def test_a_triggered_publication_that_fails_makes_the_run_incomplete(

@@ -142,7 +142,7 @@ def test_a_name_taken_by_another_file_is_refused(place, file, places):
         "`up` brings a lab in line with its own file only"
     )
     assert refused.value.hint == (
-        "`testbed down valley` ends it; --name starts this one beside it under another name"
+        "`testbed down valley` ends it; --name starts this lab under another name"
     )
     other.unlink()
     other.symlink_to(file)  # the same file by another path

@@ -142,7 +142,7 @@ def test_what_a_failed_up_cannot_take_back_is_reported_as_incomplete(place, file
         patch.setattr(FakeBackend, "remove", engine_gone)
         with pytest.raises(KeyboardInterrupt):
             up(more, file, place, interrupt)
-    assert seen.pop() == Incomplete("town could not be taken back: no answer from the engine")
+    assert seen.pop() == Incomplete("town could not be removed: no answer from the engine")
 
 
 def test_a_lab_that_died_is_cleared_and_started_anew_where_it_was(place, file):

@@ -141,7 +141,7 @@ def test_a_trigger_that_never_fires_is_a_warning(tmp_path: Path) -> None:
     simulate(load(file), file, emitted.append)
     (warned,) = (event for event in emitted if isinstance(event, Warned | Incomplete))
     assert isinstance(warned, Warned)
-    assert warned.text.startswith("never came: ")
+    assert warned.text.startswith("did not fire: ")
 
 
 def test_an_action_that_fails_makes_the_run_incomplete(

@@ -33,20 +33,20 @@ def test_small_differences_are_fine(delay_off: float, rate_ratio: float) -> None
 @given(st.floats(0.0033, 1), st.sampled_from([-1, 1]))
 def test_a_wrong_delay_is_reported(off: float, sign: int) -> None:
     (reason,) = verdict(LINK, Numbers(128_000, 0.06 + sign * off)).reasons
-    assert reason.startswith("a delay of 60ms was asked for, ")
+    assert reason.startswith("a delay of 60ms was configured, ")
 
 
 @given(st.one_of(st.floats(0.01, 0.899), st.floats(1.101, 100)))
 def test_a_wrong_rate_is_reported(ratio: float) -> None:
     (reason,) = verdict(LINK, Numbers(128_000 * ratio, 0.06)).reasons
-    assert reason.startswith("a rate of 128kbit/s was asked for, ")
+    assert reason.startswith("a rate of 128kbit/s was configured, ")
 
 
 def test_sentences_have_units_and_evidence() -> None:
     found = verdict(LINK, Numbers(64_123.4, 0.0851234))
     assert found.reasons == (
-        "a delay of 60ms was asked for, 85.12ms was measured (median of 51 packets)",
-        "a rate of 128kbit/s was asked for, 64.12kbit/s was measured (-49.9 %)",
+        "a delay of 60ms was configured, 85.12ms was measured (median of 51 packets)",
+        "a rate of 128kbit/s was configured, 64.12kbit/s was measured (-49.9 %)",
     )
 
 
@@ -75,7 +75,7 @@ def test_a_loss_beyond_chance_is_reported_with_its_counts() -> None:
     lossy = Shape(rate_bps=128_000, delay_s=0.06, loss=0.005)
     lost = Evidence(lone_sent=51, lone_received=51, loss_sent=1000, loss_received=970)
     (reason,) = verdict(lossy, Numbers(None, 0.06, 0.03), lost).reasons
-    assert reason.endswith("a loss of 0.5 % was asked for, 30 of 1000 packets were lost (3.00 %)")
+    assert reason.endswith("a loss of 0.5 % was configured, 30 of 1000 packets were lost (3.00 %)")
     fine = Evidence(lone_sent=51, lone_received=51, loss_sent=1000, loss_received=993)
     assert verdict(lossy, Numbers(None, 0.06, 0.007), fine).ok
 

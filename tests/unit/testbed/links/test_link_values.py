@@ -22,8 +22,8 @@ def test_none_takes_a_limit_away():
     ("option", "text", "message", "hint"),
     [
         ("rate", "64", "--rate: a rate needs a unit", "64 of what?"),
-        ("rate", "64kbps", "--rate: 'kbps' is not a unit of a rate", "bits to some"),
-        ("rate", "0kbit/s", "--rate: a rate of zero", "`testbed link cut`"),
+        ("rate", "64kbps", "--rate: 'kbps' is not a unit of a rate", "bits or bytes"),
+        ("rate", "0kbit/s", "--rate: a rate must be greater than zero", "`testbed link cut`"),
         ("delay", "fast", "--delay: 'fast' is not a duration", "500ms"),
         ("delay", "-5ms", "--delay: '-5ms' is not a duration", "500ms"),
         ("delay", "none", "--delay: 'none' is not a duration", "500ms"),

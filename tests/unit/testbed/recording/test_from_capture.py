@@ -66,7 +66,7 @@ def test_levels_are_by_topic_then_their_own_then_by_qos():
     "text", ["alerts", "alerts=6", "=3", "alerts=x", "alerts=0", "alerts=99999"]
 )
 def test_an_invalid_level_is_refused(text):
-    with pytest.raises(InputError, match="is no topic with a level from 1 to 5") as caught:
+    with pytest.raises(InputError, match="is not a topic with a level from 1 to 5") as caught:
         read_priorities([text])
     assert caught.value.hint == "write it like --priority alerts/#=5, or qos1=4"
 

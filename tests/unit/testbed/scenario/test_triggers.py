@@ -182,9 +182,9 @@ def test_a_trigger_that_never_fires_is_reported_at_its_deadline_or_at_the_end():
     mark = ActionEvent(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
     plan = schedule(mark, replace(mark, when=CALM))
     assert plan.give_up(19 * SECOND) == []
-    assert plan.give_up(20 * SECOND) == ["never came: siren has received level 5"]
+    assert plan.give_up(20 * SECOND) == ["did not fire: siren has received level 5"]
     assert plan.on_receptions([received(21)], 21 * SECOND) == ()
-    assert plan.give_up(60 * SECOND, over=True) == ["never came: the overlay is stable for 3 s"]
+    assert plan.give_up(60 * SECOND, over=True) == ["did not fire: the overlay is stable for 3 s"]
     assert [each.details["trigger"] for each in plan.due(60 * SECOND)] == ["missed", "missed"]
     assert not plan.triggers
 

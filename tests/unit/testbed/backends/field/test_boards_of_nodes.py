@@ -67,7 +67,7 @@ def test_the_inventory_names_real_links_and_interfaces(topology: Topology) -> No
         ),
         (
             {"slopes-0": {}, "slopes-1": {}, "siren": {}},
-            "'slopes-0' is no IPv4 address",
+            "'slopes-0' is not an IPv4 address",
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_one_host_names_the_uplink_for_all_hosts() -> None:
     assert uplink_of(hosts) == Uplink("br0", "192.0.2.250/24")
     assert Uplink("br0", "192.0.2.250/24").gateway == "192.0.2.250"
     assert uplink_of({"a": {}}) is None
-    with pytest.raises(InputError, match="no address with a prefix length"):
+    with pytest.raises(InputError, match="is not an address with a prefix length"):
         uplink_of({"a": {"testbed_uplink_interface": "br0", "testbed_uplink_address": "here"}})
 
 
