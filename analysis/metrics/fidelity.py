@@ -10,7 +10,7 @@ from analysis.inputs.run_folder import Run
 
 # Spare capacity of the machine during the measurement. A reason for doubt has a number, a limit and a time.
 #
-# Why these limits: docs/explanation/analysis.md, "Was the machine fast enough?".
+# Why these limits: docs/explanation/analysis.md, "Machine load and wake-up latency".
 
 
 LEAST_IDLE = 0.10  # of the CPU time of a second

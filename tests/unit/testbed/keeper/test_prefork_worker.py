@@ -13,7 +13,7 @@ from testbed.keeper.prefork_worker import load_what_nodes_need
 
 load_what_nodes_need()
 before = set(sys.modules)
-for make in METHODS.values():
+for make in METHODS.own.values():
     make(Station("broker", 1), {}, Random(1))
 print(*sorted(set(sys.modules) - before))
 """
