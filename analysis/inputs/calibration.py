@@ -18,7 +18,7 @@ def reasons(run: Run) -> list[str]:
 
 
 def _reason(entry: dict[str, Any]) -> str:
-    what = f"Links of profile {entry.get('profile')}, {entry.get('direction')}, are not as asked"
+    what = f"Links of profile {entry.get('profile')}, {entry.get('direction')}, deviate from the profile"
     why = "; ".join(str(reason).rstrip(".") for reason in entry.get("reasons") or [])
     return f"{what}: {why}." if why else f"{what}."
 

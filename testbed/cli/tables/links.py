@@ -94,7 +94,7 @@ def calibration_table(results: Sequence[dict[str, Any]]) -> Table:
         table.add_column(column)
     for column in ("rate asked", "achieved", "delay asked", "achieved", "loss asked", "achieved"):
         table.add_column(column, justify="right")
-    table.add_column("as asked")
+    table.add_column("within limits")
     for result in results:
         asked, achieved = result["asked"], result["achieved"]
         table.add_row(

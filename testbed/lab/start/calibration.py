@@ -229,7 +229,7 @@ def _warn_of(results: Sequence[Result], emit: Emit) -> None:
             why = "; ".join(result["reasons"])
             emit(
                 Warned(
-                    f"links of profile {result['profile']}, {result['direction']}, are not as asked: {why}"
+                    f"links of profile {result['profile']}, {result['direction']}, deviate from the profile: {why}"
                 )
             )
 

@@ -79,7 +79,7 @@ def test_the_exit_code_reports_bytes_that_could_not_be_read(command, folder):
     (folder / "none.pcap").write_text("no capture at all, but text")
     done = command(folder / "none.pcap")
     assert done.exit_code == 1
-    assert "nothing could be read" in done.stderr
+    assert "no capture could be read" in done.stderr
 
 
 def test_wrong_paths_are_wrong_input(command, folder):

@@ -106,4 +106,4 @@ def test_a_sweep_without_results_and_a_sweep_beside_a_run_are_refused(
     assert "has no results yet" in early.stderr
     both = testbed("query", "SELECT 1 FROM cells", tmp_path, repository / "captures" / "sample")
     assert both.returncode == 2
-    assert "is queried alone" in both.stderr
+    assert "a query takes only one sweep and no runs beside it" in both.stderr

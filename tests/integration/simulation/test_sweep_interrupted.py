@@ -173,7 +173,7 @@ def test_no_process_remains_however_the_command_ends(
         process.wait()
     assert process.returncode == (-how if how is signal.SIGKILL else 130)
     if how is not signal.SIGKILL:
-        assert "to continue the sweep" in json.loads(out)["error"]["message"]
+        assert "the same command continues the sweep" in json.loads(out)["error"]["message"]
     wait_for(lambda: processes_of(folder / "runs") == [])
     asked = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, check=True)
     done = [cell for cell in json.loads(asked.stdout)["cells"] if cell["done"]]
