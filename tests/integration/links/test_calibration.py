@@ -101,8 +101,9 @@ def test_a_rate_that_cannot_be_reached_is_a_warning_and_exit_code_three_if_stric
     file = lab_file("rate: 40Gbit/s, queue: 10MB")
     up = testbed("up", file, "--backend", "netns")
     assert up.returncode == 0, up.stderr
-    assert "links of profile mobile, up, deviate from the profile: a rate of 40Gbit/s was configured" in (
-        " ".join(up.stderr.split())
+    assert (
+        "links of profile mobile, up, deviate from the profile: a rate of 40Gbit/s was configured"
+        in (" ".join(up.stderr.split()))
     )
     for one in calibration_of(places).values():
         assert not one["ok"]

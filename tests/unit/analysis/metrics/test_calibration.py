@@ -37,13 +37,16 @@ def run_with(tmp_path):
 def test_each_profile_that_is_off_is_one_reason(run_with):
     result = verdict(run_with(calibration=[AS_ASKED, OFF]), GOOD)
     assert result["reasons"] == [
-        "Links of profile 3g-384k, down, deviate from the profile: the rate is 300 kbit/s, 22 % off; the delay is 9 ms off."
+        "Links of profile 3g-384k, down, deviate from the profile: the rate is 300 kbit/s, 22 % off; "
+        "the delay is 9 ms off."
     ]
 
 
 def test_a_profile_that_is_off_without_a_reason_is_one_all_the_same(run_with):
     run = run_with(calibration=[{**OFF, "reasons": []}])
-    assert verdict(run, GOOD)["reasons"] == ["Links of profile 3g-384k, down, deviate from the profile."]
+    assert verdict(run, GOOD)["reasons"] == [
+        "Links of profile 3g-384k, down, deviate from the profile."
+    ]
 
 
 @pytest.mark.parametrize("manifest", [{}, {"calibration": None}, {"calibration": []}])
