@@ -189,6 +189,17 @@ def log_marks(low: float, high: float, most_decades: float = MOST_DECADES) -> li
     return [mark for mark in marks if low <= mark <= high]
 
 
+def by_level(channel: Any, levels: list[str], values: list[Any]) -> Any:
+    """A channel that tells these levels apart by these values; all such channels of a chart share one legend."""
+    return channel(
+        "level:N",
+        title="level",
+        sort=levels,
+        scale={"domain": levels, "range": values},
+        legend={"orient": "right", "symbolSize": 220},
+    )
+
+
 HOVER = "hover:N"  # a row's text that a reader sees with the pointer on its mark
 # A mark with such a text, as Vega writes it for screen readers.
 _HOVERED = re.compile(

@@ -8,11 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-def blocks_of(page: Path, language: str) -> list[str]:
-    """The page's code blocks in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
-
-
 def install(folder: Path, name: str, files: Mapping[str, str], entry_points: str) -> Path:
     """Build a wheel of these modules, and install it with pip; returns the folder for PYTHONPATH."""
     wheel = folder / f"{name}-1.0-py3-none-any.whl"

@@ -14,6 +14,7 @@ from analysis.report.charts import (
     HOVER,
     LEVELS,
     WIDE_RANGE,
+    by_level,
     delay_axis,
     label_spots,
     layered,
@@ -194,8 +195,8 @@ def delay_shares(
                 scale={"domain": [0, 1]},
                 axis={"format": "%", "tickCount": 5},
             ),
-            color=_by_level(rows, alt.Color, _colours(rows)),
-            strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
+            color=by_level(alt.Color, _present(rows), _colours(rows)),
+            strokeDash=by_level(alt.StrokeDash, _present(rows), _of_levels(rows, DASHES)),
         )
     )
     names = of_rows(label_spots(rows, WIDE_RANGE)).encode(
@@ -224,8 +225,8 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
         .encode(
             x=at,
             y=delay_axis(rows, alt.Y),
-            color=_by_level(shown, alt.Color, _colours(shown)),
-            shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
+            color=by_level(alt.Color, _present(shown), _colours(shown)),
+            shape=by_level(alt.Shape, _present(shown), _of_levels(shown, SHAPES)),
             description=alt.Description(HOVER),
         )
     )
@@ -235,14 +236,14 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
         .encode(
             x=at,
             y=alt.YValue(0),  # type: ignore[no-untyped-call]
-            color=_by_level(shown, alt.Color, _colours(shown)),
+            color=by_level(alt.Color, _present(shown), _colours(shown)),
             description=alt.Description(HOVER),
         )
     )
     drawn = [points, crosses] if lost else [points]
     if any("low_s" in row for row in rows):
         bars = of_rows(shown_bars(rows, rows)).mark_rule(strokeWidth=1, opacity=0.6)
-        colour = _by_level(shown, alt.Color, _colours(shown))
+        colour = by_level(alt.Color, _present(shown), _colours(shown))
         ends = {"y": alt.Y("low_s:Q"), "y2": alt.Y2("high_s:Q")}
         drawn.insert(0, bars.encode(x=at, **ends, color=colour))
     return svg(layered(*drawn) if len(drawn) > 1 else specification(points), "times", label)
@@ -281,16 +282,6 @@ def _of_levels(rows: list[dict[str, Any]], values: tuple[Any, ...]) -> list[Any]
 
 def _colours(rows: list[dict[str, Any]]) -> list[str]:
     return [f"var(--level-{level})" for level in _present(rows)]
-
-
-def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> Any:
-    return channel(
-        "level:N",
-        title="level",
-        sort=_present(rows),
-        scale={"domain": _present(rows), "range": values},
-        legend={"orient": "right", "symbolSize": 220},
-    )
 
 
 def shares_chart(deliveries: Any, summary: dict[str, Any]) -> Drawing | None:

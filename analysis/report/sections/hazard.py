@@ -11,6 +11,7 @@ from analysis.report.charts import (
     SMALL_HEIGHT,
     WIDTH,
     Specification,
+    by_level,
     layered,
     of_rows,
     specification,
@@ -146,8 +147,8 @@ def _levels(
         .encode(
             x=_time(texts, texts["time"]),
             y=y,
-            color=_by_level(alt.Color, [f"var(--level-{level})" for level in UPPER]),
-            strokeDash=_by_level(alt.StrokeDash, list(DASHES[: len(UPPER)])),
+            color=by_level(alt.Color, list(UPPER), [f"var(--level-{level})" for level in UPPER]),
+            strokeDash=by_level(alt.StrokeDash, list(UPPER), list(DASHES[: len(UPPER)])),
         )
     )
     marks = (
@@ -158,17 +159,6 @@ def _levels(
     chart = layered(lines, marks) if failures else specification(lines)
     size = {"width": WIDTH - NAMES, "height": SMALL_HEIGHT * 1.6}
     return {**chart, **size, "title": texts["levels"]}
-
-
-def _by_level(channel: Any, values: list[Any]) -> Any:
-    """One legend for colour and dash, so that either is enough."""
-    return channel(
-        "level:N",
-        title="level",
-        sort=list(UPPER),
-        scale={"domain": list(UPPER), "range": values},
-        legend={"orient": "right", "symbolSize": 220},
-    )
 
 
 MINUTES_FROM_S = 300.0  # shorter scenarios are shown in seconds

@@ -13,6 +13,7 @@ from analysis.inputs.run_folder import read_run
 from analysis.pipeline import measure
 from analysis.report.figures import write_figures
 from analysis.report.report import write_report
+from support.chromium import QUIET
 from support.runs.machine_rows import machine_row, write_rows
 from support.runs.star_runs import START_NS, StarRun, publications
 from testbed.hazards.kinds import site_histories
@@ -20,20 +21,7 @@ from testbed.hazards.model import Hazard, HazardKind, Rain, Storm
 from testbed.hazards.record import record
 
 pytestmark = pytest.mark.spark
-
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-    "--enable-logging=stderr",
-    "--v=0",
-)
+LOGGING = ("--enable-logging=stderr", "--v=0")
 
 
 def storm() -> dict[str, object]:
@@ -96,7 +84,7 @@ def chromium(tmp_path):
 
     def look(url: str, *flags: str) -> tuple[str, str]:
         done = subprocess.run(
-            ["chromium", *QUIET, f"--user-data-dir={tmp_path / 'profile'}", *flags, url],
+            ["chromium", *QUIET, *LOGGING, f"--user-data-dir={tmp_path / 'profile'}", *flags, url],
             capture_output=True,
             text=True,
             timeout=120,

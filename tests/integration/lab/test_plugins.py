@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.plugins import blocks_of, entry_points_of, install
+from support.pages import blocks_of
+from support.plugins import entry_points_of, install
 
 PAGES = {
     "drop_low": "add-a-delivery-method.md",
@@ -36,8 +37,8 @@ scenario:
 def installed(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The packages of all pages, where testbed finds them."""
     for module, name in PAGES.items():
-        page = repository / "docs" / "dev" / name
-        (code,), (toml,) = blocks_of(page, "python"), blocks_of(page, "toml")
+        blocks = blocks_of(repository / "docs" / "dev" / name)
+        (code,), (toml,) = blocks["python"], blocks["toml"]
         folder = install(tmp_path, module, {f"{module}.py": code}, entry_points_of(toml))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     return folder

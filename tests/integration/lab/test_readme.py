@@ -1,23 +1,14 @@
 """The README and the page on work with a lab as a new user would follow them: all commands run."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support.pages import blocks_of, shell
+
 README, TUTORIAL, LABS = "README.md", "docs/tutorial/first-question.md", "docs/howto/labs.md"
-
-
-def blocks_of(page: Path) -> dict[str, list[str]]:
-    """The page's code blocks by language."""
-    found: dict[str, list[str]] = {}
-    for language, body in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.M | re.S):
-        found.setdefault(language, []).append(body)
-    return found
 
 
 @pytest.fixture
@@ -31,19 +22,6 @@ def valley(places, blocks) -> Path:
     path = places / "valley.yaml"
     path.write_text(example)
     return path
-
-
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": commands},
-        text=True,
-        capture_output=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.mark.netns

@@ -1,27 +1,12 @@
 """The tutorial as a new user would follow it: its files are saved, and its commands run, in the order of the page."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from support.pages import shell
+
 PAGE = "docs/tutorial/first-question.md"
-
-
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": commands},
-        text=True,
-        capture_output=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.mark.netns

@@ -9,18 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.chromium import QUIET
+
 LOADED = {"src", "srcset", "data", "poster", "action"}
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--virtual-time-budget=5000",
-)
 
 
 @pytest.fixture(scope="module")
