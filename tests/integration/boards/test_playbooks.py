@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import time
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +25,7 @@ from testbed.backends.common import zipapp
 from testbed.backends.field import capture_zipapp
 
 pytestmark = [
+PATIENCE_S = 60.0
     pytest.mark.ansible,
     pytest.mark.docker,
     pytest.mark.root,
@@ -243,7 +245,11 @@ def cleaned(setting: Setting, collected: object) -> Played:
 
 
 def main_pid(board: StandIn, unit: str) -> str:
-    return board.output("systemctl", "show", "--property=MainPID", "--value", unit)
+    """Its number; systemd always prints one, but a busy Docker engine may lose the output of so short a command."""
+    limit = time.monotonic() + PATIENCE_S
+    while not (found := board.output("systemctl", "show", "--property=MainPID", "--value", unit)):
+        assert time.monotonic() < limit
+    return found
 
 
 def state(board: StandIn, unit: str) -> str:
