@@ -7,9 +7,9 @@ import os
 import re
 import shlex
 import subprocess
-import time
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,6 @@ from testbed.backends.common import zipapp
 from testbed.backends.field import capture_zipapp
 
 pytestmark = [
-PATIENCE_S = 60.0
     pytest.mark.ansible,
     pytest.mark.docker,
     pytest.mark.root,
@@ -40,6 +39,7 @@ NODE_UNIT = f"testbed-node-{LAB}.service"
 CAPTURE_UNIT = f"testbed-capture-{LAB}.service"
 LINKS_UNIT = f"testbed-links-{LAB}.service"
 PORT = 9000
+PATIENCE_S = 60.0
 AHEAD_S = 2.0  # the time server is ahead of the boards
 ROUTE = "10.77.0.0/16"
 DATA = f"/var/lib/testbed/{LAB}"
