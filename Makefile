@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 MINUTES ?= 60
-# Three processes of tests, of which most wait now and then; the slowest tests are listed at the end.
-PARALLEL := -n 3 --no-loadscope-reorder --durations=20 --durations-min=1
+# Several processes of tests, of which most wait now and then; the slowest tests are listed at the end.
+PARALLEL := --no-loadscope-reorder --durations=20 --durations-min=1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-long test-netem test-all test-tools test-peers explore lint format types imports coverage docs reference engine constraints clean
@@ -21,10 +21,10 @@ demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 
 test: $(STAMP) lint types imports ## all checks, and the tests but for those below
 	$(BIN)/python -m analysis.spark.training --foreground
-	$(BIN)/python -m pytest -m "not long and not machine and not peers" $(PARALLEL)
+	$(BIN)/python -m pytest -m "not long and not machine and not peers" -n 4 $(PARALLEL)
 
 test-long: $(STAMP) ## the tests that take long: whole labs, faults at every step, papers, README, benchmarks, netem
-	$(BIN)/python -m pytest -m "(long or machine) and not peers" $(PARALLEL)
+	$(BIN)/python -m pytest -m "(long or machine) and not peers" -n 3 $(PARALLEL)
 
 test-netem: $(STAMP) ## only the tests of links on a kernel that has netem, in a virtual machine
 	$(BIN)/python -m pytest -m machine

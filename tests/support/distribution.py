@@ -81,6 +81,7 @@ LONG = frozenset(
         "analysis/test_cluster.py",
         "overlay/test_collection_in_a_lab.py",
         "lab/test_crashes.py",
+        "lab/test_disk_estimate.py",
         "docker/test_engine_crashes.py",
         "lab/test_events_during_moves.py",
         "docker/test_external_nodes.py",

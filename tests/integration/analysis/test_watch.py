@@ -88,7 +88,7 @@ def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places,
     out, err = interrupted.communicate(timeout=120)
     assert interrupted.returncode == 130
     assert "5 emergency" in out
-    assert "the run goes on" in err
+    assert "the run continues" in err
 
 
 def test_a_run_that_is_over_is_shown_once(testbed, testbed_json, repository):

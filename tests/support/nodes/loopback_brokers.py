@@ -155,4 +155,4 @@ async def brokers(
 
 def install(set_item: Callable[[Any, str, Any], None]) -> None:
     """Register the recording core, so that configurations can name it; `set_item` is pytest's monkeypatch.setitem."""
-    set_item(overlay.METHODS, RECORDING, RecordingCore)
+    set_item(overlay.METHODS.own, RECORDING, RecordingCore)
