@@ -5,8 +5,8 @@ A package declares a method in its `pyproject.toml`:
     [project.entry-points."testbed.deliveries"]
     drop-low = "drop_low:DELIVERY"
 
-Whoever packs nodes.pyz adds the package, and a module with the list: a node then needs neither the package's metadata
-nor the modules that read it. Our own methods come first: a package cannot replace them.
+`testbed.backends.common.zipapp` adds the package to nodes.pyz, and a module with the list: a node then needs neither
+the package's metadata nor the modules that read it. Our own methods come first: a package cannot replace them.
 """
 
 from collections.abc import Callable, Iterator, Mapping

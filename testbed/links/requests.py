@@ -140,7 +140,7 @@ def route_through(
 ) -> Request:
     """Route a network through the gateway at the other end of this interface.
 
-    `tcp`: the congestion control of connections that take this route, whoever opens them. As a namespace's sysctl, the
+    `tcp`: the congestion control of all connections that take this route. As a namespace's sysctl, the
     kernel refuses all that the machine does not allow everybody; as a socket's option, it needs a right that programs
     in containers do not have. A route may name any that the kernel has.
     """
