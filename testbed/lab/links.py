@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nodes.plugins import PluginError
 from testbed.backends.common.base import Backend
 from testbed.backends.common.names import has_boards
 from testbed.backends.registry import Maker, make_backend
@@ -29,7 +30,7 @@ from testbed.records import LabRecord, extend_manifest, find_lab, locked, read_m
 from testbed.topology.diagnostics.hints import did_you_mean, listing, quoted
 from testbed.topology.model import Profile, Topology, from_json
 from testbed.topology.parse.selectors import MemberRange, Members, SelectorError, member, select
-from testbed.topology.profiles import PROFILES
+from testbed.topology.profiles import PROFILES, REPAIR
 
 # Selectors of links: names of their nodes, as in topology files, or `all`. Pure.
 
@@ -90,11 +91,14 @@ def topology_of(record: LabRecord) -> Topology:
 
 def known_profile(record: LabRecord, name: str) -> Profile:
     """A profile of the lab's file, or a built-in one."""
-    known = {**PROFILES, **{each.name: each for each in topology_of(record).profiles}}
-    if name not in known:
-        hint = did_you_mean(name, sorted(known))
+    own = {each.name: each for each in topology_of(record).profiles}
+    if name not in own and name not in PROFILES:
+        hint = did_you_mean(name, sorted({*own, *PROFILES}))
         raise InputError(f"there is no link profile {quoted(name)}", hint)
-    return known[name]
+    try:
+        return own.get(name) or PROFILES[name]
+    except PluginError as error:
+        raise InputError(str(error), REPAIR) from error
 
 
 def view_links(

@@ -10,6 +10,7 @@ from nodes.plugins import Plugin, PluginError, Registry
 from testbed.topology.model import Profile, Shape
 
 GROUP = "testbed.profiles"
+REPAIR = "`testbed plugins` lists what packages bring; repair or uninstall this one"
 
 _KBIT = 1_000.0
 _MBIT = 1_000_000.0

@@ -5,11 +5,13 @@ from dataclasses import asdict
 import typer
 from rich.table import Table
 
+from nodes.plugins import PluginError
 from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
 from testbed.links.model import queue_bytes
 from testbed.topology.model import Shape
-from testbed.topology.profiles import ROWS, BuiltIn
+from testbed.topology.profiles import REPAIR, ROWS, BuiltIn
 from testbed.topology.units import DURATION, RATE, SHARE, SIZE
 
 COLUMNS = ("profile", "up", "down", "delay, one way", "loss", "queue", "MTU")
@@ -22,15 +24,19 @@ def register(app: typer.Typer) -> None:
 def profiles(as_json: AsJson = False) -> None:
     """List the link profiles, built in or of other packages, and the sources of their numbers."""
     with Terminal(as_json) as terminal:
+        try:
+            rows = [*ROWS.values()]
+        except PluginError as error:
+            raise InputError(str(error), REPAIR) from error
         terminal.document(
-            {"profiles": [{**asdict(row.profile), "source": row.source} for row in ROWS.values()]}
+            {"profiles": [{**asdict(row.profile), "source": row.source} for row in rows]}
         )
-        terminal.show(_table(), *(f"{name}: {row.source}" for name, row in ROWS.items()))
+        terminal.show(_table(rows), *(f"{row.profile.name}: {row.source}" for row in rows))
 
 
-def _table() -> Table:
+def _table(rows: list[BuiltIn]) -> Table:
     table = Table(*COLUMNS, title="link profiles")
-    for row in ROWS.values():
+    for row in rows:
         table.add_row(*cells(row))
     return table
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from nodes.plugins import PluginError
 from nodes.protocol.kinds import EDGE
 from testbed.topology.diagnostics.hints import did_you_mean, quoted, with_article
 from testbed.topology.diagnostics.source_map import Path
 from testbed.topology.model import Method, NodeKind, Profile, Shape
-from testbed.topology.profiles import PROFILES
+from testbed.topology.profiles import PROFILES, REPAIR
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.schema.sections import (
     MAX_PROFILES,
@@ -35,19 +36,30 @@ class LinkProfiles:
             )
             raw = {}
         self._own = {name: _profile(checking, name, one) for name, one in raw.items()}
+        self._broken: set[str] = set()  # of other packages; they are reported where they are named
         # Invalid profiles, too: they are not reported as missing.
         self._written = frozenset({*PROFILES, *checking.written("links", "profiles")})
 
     def check(self, path: Path, name: str | None) -> None:
         """`link:` must name a profile."""
-        if name is not None and name not in self._written:
+        if name is None or name in self._own:
+            return
+        if name not in self._written:
             hint = did_you_mean(name, sorted(self._written))
             self._checking.value(path, f"there is no link profile {quoted(name)}", hint)
+        elif name in PROFILES:
+            try:
+                PROFILES[name]
+            except PluginError as error:
+                self._checking.value(path, str(error), REPAIR)
+                self._broken.add(name)
 
     def used(self, names: set[str]) -> tuple[Profile, ...]:
         """The file's own profiles and the built-in ones in use, by name."""
-        known = {**PROFILES, **self._own}
-        return tuple(known[name] for name in sorted(names & known.keys() | self._own.keys()))
+        return tuple(
+            self._own.get(name) or PROFILES[name]
+            for name in sorted((names & PROFILES.keys() | self._own.keys()) - self._broken)
+        )
 
 
 def _profile(checking: Checking, name: str, raw: RawProfile) -> Profile:

@@ -90,6 +90,28 @@ def test_without_the_package_the_file_names_something_unknown(topology, testbed)
         assert f"there is no {unknown}" in done.stdout
 
 
+def test_a_broken_link_profile_is_an_error_only_for_files_that_name_it(
+    tmp_path, monkeypatch, testbed: Callable[..., Any]
+):
+    folder = install(
+        tmp_path,
+        "broken",
+        {"broken.py": "LINK = 1\n"},
+        "[testbed.profiles]\nbroken = broken:LINK\n",
+    )
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    reason = "package broken brings 'broken:LINK' as the link profile 'broken', which is no BuiltIn"
+    file = tmp_path / "broken.yaml"
+    builtin = TOPOLOGY.replace("counting", "fan-tbps").replace("drop-low", "fifo")
+    file.write_text(builtin.replace("satellite", "lan"))
+    assert testbed("validate", file).returncode == 0
+    file.write_text(builtin.replace("satellite", "broken"))
+    done = testbed("validate", file)
+    assert done.returncode == 2
+    assert reason in done.stdout
+    assert testbed("profiles").returncode == 2
+
+
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
